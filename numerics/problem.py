@@ -1,0 +1,330 @@
+"""A compiled saddle-point system: numbers out of generated code."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from importlib import resources
+
+import numpy as np
+
+from numerics.protocol import Evaluation
+from numerics.quadrature import planar, sampled, smooth
+from numerics.quadrature.moments import Moments, covariance_root
+from numerics.quadrature.nodes import NodeRule, SobolRule
+from theory.codegen import load, write_module
+from theory.derive import broken_requirement, check_values
+from theory.errors import AnsatzError, DomainError, ParameterError
+from theory.system import SaddlePointSystem
+
+DEFAULT_ACCURACY = 1e-8
+
+
+@functools.cache
+def kernel_sources() -> dict[str, str]:
+    """Text of the integration kernels, to be included in generated modules."""
+    folder = resources.files("numerics.kernels")
+    return {k: (folder / f"{k}.py").read_text() for k in ("planar", "proximal", "smooth")}
+
+
+class Problem:
+    """Residual, energy and observables of a saddle-point system as functions of numbers.
+
+    Made by `SaddlePointSystem.compile`.
+
+    Parameters
+    ----------
+    system : SaddlePointSystem
+    mode : {"numba", "python"}
+    branch : str, optional
+        Name of the branch that the system was reduced to.
+    rule : NodeRule or SobolRule, optional
+        Use this rule for all expectations with a proximal point, in place of the adaptive one.
+
+    Attributes
+    ----------
+    unknowns, parameters, observables : tuple of str
+    form : {"fixed_point", "gradient"}
+        The residual is F(x) - x with the explicit updates F, or the gradient of the free energy.
+    """
+
+    def __init__(self, system: SaddlePointSystem, *, mode="numba", branch=None, rule=None):
+        self.system, self.mode, self.branch, self.rule = system, mode, branch, rule
+        self.source = write_module(system, kernel_sources())
+        self.module = load(self.source, mode=mode)
+        self.name = system.name
+        self.form = system.form
+        self.unknowns = tuple(str(x) for x in system.unknowns)
+        self.parameters = tuple(p.name for p in system.model.parameters)
+        self.observables = tuple(system.observables)
+        self.conjugates = tuple(str(x) for x in system.conjugates)
+        self.defaults = {
+            p.name: p.default for p in system.model.parameters if p.default is not None
+        }
+        self._own = tuple(p.name for p in system.parameters)
+        self._where = {name: i for i, name in enumerate(self.module.OUTPUTS)}
+        self._groups = self.module.GROUPS
+        self._memo: dict[tuple, Moments] = {}
+
+    def with_rule(self, rule: NodeRule | SobolRule | None) -> Problem:
+        """The same problem integrated by another rule."""
+        return Problem(self.system, mode=self.mode, branch=self.branch, rule=rule)
+
+    def __repr__(self) -> str:
+        branch = f", branch={self.branch!r}" if self.branch else ""
+        return f"Problem({self.name!r}, unknowns=[{', '.join(self.unknowns)}]{branch})"
+
+    # --- inputs -------------------------------------------------------------------------------
+
+    def values(self, params: Mapping[str, float] | None) -> dict[str, float]:
+        """All parameters, defaults filled in and bounds checked."""
+        values = check_values(self.system, params or {})
+        for ansatz in self.system.ansaetze:
+            broken = broken_requirement(ansatz, values)
+            if broken:
+                raise AnsatzError(f"{broken}; derive the system with these values")
+        return values
+
+    def _controls(self, x, params) -> np.ndarray:
+        x = np.asarray(x, dtype=float)
+        if x.shape != (len(self.unknowns),):
+            raise ParameterError(
+                f"{self.name}: a state has {len(self.unknowns)} components "
+                f"({', '.join(self.unknowns)}), not shape {x.shape}"
+            )
+        values = self.values(params)
+        return np.concatenate([x, [values[p] for p in self._own]])
+
+    def scale(self, x, params=None) -> np.ndarray:
+        """Positive natural size of each unknown, so that a zero component has one too."""
+        x = np.asarray(x, dtype=float)
+        out = np.empty(len(self.unknowns))
+        self.module.scale(self._controls(np.ones_like(x), params), out)
+        return np.maximum(out, np.abs(x))
+
+    def in_domain(self, x, params=None) -> bool:
+        """Whether every condition of the model is positive at ``x``."""
+        return bool(np.all(np.isfinite(x)) and np.all(self._conditions(x, params) > 0))
+
+    def domain_message(self, x, params=None) -> str:
+        """Which conditions fail at ``x``, with their values."""
+        found = self._conditions(x, params)
+        failed = [
+            f"{condition} = {value:.4g}"
+            for condition, value in zip(self.system.domain, found, strict=True)
+            if not value > 0
+        ]
+        return "must be positive: " + ", ".join(failed) if failed else "inside the domain"
+
+    def _conditions(self, x, params) -> np.ndarray:
+        out = np.empty(len(self.system.domain))
+        with np.errstate(all="ignore"):
+            self.module.domain(self._controls(x, params), out)
+        return out
+
+    def starts(self, params=None) -> list[np.ndarray]:
+        """Starting points: the model's own for this branch, else a spread over the scales."""
+        n = len(self.unknowns)
+        labels = self.module.STARTS
+        c = self._controls(np.ones(n), params)
+        if labels:
+            out = np.empty((len(labels), n))
+            self.module.starts(c, out)
+            chosen = [i for i, b in enumerate(labels) if self.branch in (None, b) or not b]
+            return [out[i].copy() for i in chosen]
+        scale = np.empty(n)
+        self.module.scale(c, scale)
+        sizes = (0.5, 1.0, 0.1, 0.02, 2.0, -0.5, -1.0, 5.0)
+        return [x for s in sizes if self.in_domain(x := s * scale, params)]
+
+    def classify(self, x, params=None, tolerance: float = 1e-4) -> str:
+        """Name of the branch that ``x`` belongs to, by which order parameters vanish."""
+        size = np.abs(np.asarray(x)) / self.scale(np.zeros(len(self.unknowns)), params)
+        alive = {n for n, s in zip(self.unknowns, size, strict=True) if s > tolerance}
+        base = {*self.unknowns}
+        for ansatz in self.system.ansaetze:
+            if ansatz.name in self.system.branches:
+                base |= {str(k) for k in ansatz.substitution}
+        patterns = {
+            name: {str(s) for s in a.nonzero} & base
+            for name, a in self.system.model.branches.items()
+        }
+        tested = set().union(*patterns.values()) if patterns else set()
+        matches = [name for name, pattern in patterns.items() if pattern == alive & tested]
+        return matches[0] if matches else "solution"
+
+    def canonical(self, x) -> np.ndarray:
+        """One representative among the mirror images of a state."""
+        x = np.array(x, dtype=float)
+        for flip in self.system.model.mirrors:
+            places = [i for i, s in enumerate(self.system.unknowns) if s in flip]
+            if places and x[max(places, key=lambda i: abs(x[i]))] < 0:
+                x[places] *= -1
+        return x + 0.0
+
+    # --- numbers ------------------------------------------------------------------------------
+
+    def residual(self, x, params=None, accuracy: float | None = None) -> np.ndarray:
+        """``F(x) - x``, or the gradient of the free energy; (n,).
+
+        Parameters
+        ----------
+        accuracy : float, optional
+            Relative accuracy of the expectations. At a given accuracy the residual is a smooth,
+            deterministic function of ``x``.
+        """
+        c = self._controls(x, params)
+        out = self._assemble(c, self._moments(c, accuracy, estimate=False).values)
+        return self._residual_of(out, c)
+
+    def update(self, x, params=None, accuracy: float | None = None) -> np.ndarray:
+        """One state-evolution step ``F(x)`` of a fixed-point system."""
+        return np.asarray(x, dtype=float) + self.residual(x, params, accuracy)
+
+    def energy(self, x, params=None, accuracy: float | None = None) -> float:
+        """The free energy at ``x``; conjugates take the values that ``x`` implies."""
+        return self.evaluate(x, params, accuracy).energy
+
+    def jacobian(self, x, params=None, accuracy: float | None = None) -> np.ndarray | None:
+        """Exact Jacobian where the system has no expectations; else None."""
+        return self._matrix("jacobian", len(self.unknowns), x, params)
+
+    def parameter_jacobian(self, x, params=None) -> np.ndarray | None:
+        """Derivative of the residual with respect to the parameters; None as above."""
+        return self._matrix("parameter_jacobian", len(self._own), x, params)
+
+    def _matrix(self, name, columns, x, params):
+        if not hasattr(self.module, name):
+            return None
+        out = np.empty((len(self.unknowns), columns))
+        getattr(self.module, name)(self._controls(x, params), out)
+        return out
+
+    def evaluate(self, x, params=None, accuracy: float | None = None) -> Evaluation:
+        """Residual, energy, parameter slopes and observables, each with its error."""
+        c = self._controls(x, params)
+        moments = self._moments(c, accuracy, estimate=True)
+        out = self._assemble(c, moments.values)
+        errors = self._propagate(c, moments, out)
+        n = len(self.unknowns)
+
+        def pick(prefix, array):
+            return {
+                k.removeprefix(prefix): float(array[i])
+                for k, i in self._where.items()
+                if k.startswith(prefix)
+            }
+
+        energy = self._where["energy"]
+        finite = bool(np.all(np.isfinite(out)))
+        return Evaluation(
+            residual=self._residual_of(out, c),
+            residual_error=errors[:n],
+            energy=float(out[energy]),
+            energy_error=float(errors[energy]),
+            observables=pick("observable ", out),
+            observable_errors=pick("observable ", errors),
+            gradient=pick("slope ", out),
+            gradient_error=pick("slope ", errors),
+            evaluations=moments.points,
+            unresolved=moments.unresolved,
+            ok=finite and not moments.relative_error > (accuracy or DEFAULT_ACCURACY),
+        )
+
+    def conjugate_values(self, x, params=None, accuracy: float | None = None) -> dict[str, float]:
+        """The conjugates at ``x``."""
+        c = self._controls(x, params)
+        out = self._assemble(c, self._moments(c, accuracy, estimate=False).values)
+        return {h: float(out[self._where[f"conjugate {h}"]]) for h in self.conjugates}
+
+    def moments(self, x, params=None, accuracy: float | None = None) -> Moments:
+        """The expectations themselves, with their errors."""
+        return self._moments(self._controls(x, params), accuracy, estimate=True)
+
+    def _residual_of(self, out, c):
+        n = len(self.unknowns)
+        return out[:n] - c[:n] if self.form == "fixed_point" else out[:n].copy()
+
+    def _assemble(self, c, moments) -> np.ndarray:
+        out = np.empty(len(self._where))
+        with np.errstate(all="ignore"):
+            self.module.assemble(c, moments, out)
+        return out
+
+    def _propagate(self, c, moments: Moments, out) -> np.ndarray:
+        """First-order bound: the changes that each moment's error can cause add up."""
+        total = 1e-15 * np.abs(out)
+        for k, error in enumerate(moments.errors):
+            if not np.isfinite(error):
+                return np.full(len(out), np.inf)
+            shifted = moments.values.copy()
+            shifted[k] += error
+            total += np.abs(self._assemble(c, shifted) - out)
+        return total
+
+    def _moments(self, c, accuracy, *, estimate: bool) -> Moments:
+        target = DEFAULT_ACCURACY if accuracy is None else float(accuracy)
+        key = (c.tobytes(), target, estimate)
+        if key not in self._memo:
+            if len(self._memo) > 8:
+                self._memo.pop(next(iter(self._memo)))
+            self._memo[key] = self._integrate(c, target, estimate)
+        return self._memo[key]
+
+    def _integrate(self, c, target, estimate) -> Moments:
+        parts = [self._group(k, c, target, estimate) for k in range(len(self._groups))]
+        if not parts:
+            empty = np.zeros(0)
+            return Moments(empty, empty, empty, 1)
+        return Moments(
+            np.concatenate([p.values for p in parts]),
+            np.concatenate([p.errors for p in parts]),
+            np.concatenate([p.magnitudes for p in parts]),
+            sum(p.points for p in parts),
+            max(p.unresolved for p in parts),
+        )
+
+    def _group(self, k, c, target, estimate) -> Moments:
+        """Integrate one group of expectations by the rule that fits it."""
+        group, module = self._groups[k], self.module
+        n = len(group["variables"])
+        fields = group.get("fields", [])
+        mean, covariance = np.zeros(n), np.zeros((n, n))
+        response = np.zeros((len(fields), len(fields)))
+        getattr(module, f"measure_{k}")(c, mean, covariance, response)
+        if not np.all(np.isfinite(covariance)):
+            raise DomainError(f"{self.name}: the covariance of the fields is not finite")
+        kind = group["kind"]
+        if kind == "planar" and self.rule is None:
+            spec = planar.specification(group, mean, covariance, response)
+            return planar.integrate(module, f"_{k}", group, spec, c, target, estimate)
+        root = covariance_root(covariance)
+        if kind == "smooth":
+            kernel = getattr(module, f"smooth_sums_{k}")
+
+            def sums(nodes, weights):
+                total, magnitude = np.empty(group["moments"]), np.empty(group["moments"])
+                kernel(nodes, weights, mean, root, c, group["context"], group["moments"],
+                       total, magnitude)  # fmt: skip
+                return total, magnitude
+
+            if n <= max(smooth.LADDERS):
+                return smooth.integrate(sums, n, min(target, 1e-10))
+            return sampled.sobol_to(sums, n, target)
+        precision = np.linalg.inv(response)
+        sizes = np.array([group["nd_context"], group["moments"], group["starts"]])
+        local = isinstance(self.rule, NodeRule) and self.rule.local
+        kernel = getattr(module, f"proximal_sums_{k}")
+        where = [np.array(group[name], dtype=np.int64) for name in ("fields", "sources")]
+
+        def proximal_sums(nodes, weights):
+            total, magnitude = np.empty(group["moments"]), np.empty(group["moments"])
+            kernel(nodes, weights, mean, root, precision, c, *where, sizes, local,
+                   total, magnitude)  # fmt: skip
+            return total, magnitude
+
+        if isinstance(self.rule, NodeRule):
+            return sampled.at_nodes(proximal_sums, self.rule)
+        if isinstance(self.rule, SobolRule):
+            return sampled.sobol(proximal_sums, n, self.rule)
+        return sampled.sobol_to(proximal_sums, n, target)

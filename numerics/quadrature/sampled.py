@@ -1,0 +1,45 @@
+"""Fixed node rules, and scrambled Sobol sets with an error bar: the independent route."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from scipy.stats import t as student_t
+
+from numerics.quadrature.moments import Moments
+from numerics.quadrature.nodes import NodeRule, SobolRule, sobol_normal
+
+
+def at_nodes(sums, rule: NodeRule) -> Moments:
+    """One fixed rule. Its error is unknown, and reported as infinite."""
+    values, magnitudes = sums(rule.nodes, rule.weights)
+    return Moments(values, np.full(len(values), np.inf), magnitudes, len(rule.weights))
+
+
+def sobol(sums, dimension: int, rule: SobolRule, workers: int = 2) -> Moments:
+    """Mean over independent scrambles; the error is the 99 % confidence bound of that mean."""
+    weight = np.full(2**rule.log2_points, 0.5**rule.log2_points)
+
+    def one(k):
+        return sums(sobol_normal(dimension, rule.log2_points, rule.seed + k), weight)
+
+    with ThreadPoolExecutor(workers) as pool:
+        results = list(pool.map(one, range(rule.scrambles)))
+    values = np.array([r[0] for r in results])
+    magnitudes = np.mean([r[1] for r in results], axis=0)
+    spread = values.std(axis=0, ddof=1) / np.sqrt(rule.scrambles)
+    factor = student_t.ppf(0.995, rule.scrambles - 1)
+    points = rule.scrambles * len(weight)
+    return Moments(values.mean(axis=0), factor * spread, magnitudes, points)
+
+
+def sobol_to(sums, dimension: int, target: float, *, most: int = 17) -> Moments:
+    """Enlarge the sets until the error bar meets ``target`` (relative to the magnitudes)."""
+    result = None
+    for log2_points in range(10, most + 1, 1):
+        result = sobol(sums, dimension, SobolRule(log2_points, scrambles=16))
+        if not result.relative_error > target:
+            break
+    assert result is not None
+    return result

@@ -1,0 +1,87 @@
+"""Expectations grouped by Gaussian measure: one integration each, whatever the number of moments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import sympy as sp
+
+from theory.errors import DerivationError
+from theory.nodes import AtProximal, GaussianExpectation, Moreau, ProximalForce
+from theory.plan import PlanarPlan
+from theory.system import SaddlePointSystem
+
+
+@dataclass
+class Group:
+    """All expectations over one measure."""
+
+    variables: sp.Tuple
+    mean: sp.Tuple
+    covariance: sp.Matrix
+    integrands: list[sp.Expr] = field(default_factory=list)
+    offset: int = 0
+
+    @property
+    def moreau(self) -> Moreau | None:
+        nodes = set().union(*(f.atoms(Moreau) for f in self.integrands))
+        if len(nodes) > 1:
+            raise DerivationError("one expectation may contain one Moreau envelope only")
+        return next(iter(nodes), None)
+
+    def kind(self, plan) -> str:
+        """``planar``, ``proximal`` or ``smooth``."""
+        if self.moreau is None:
+            return "smooth"
+        return "planar" if isinstance(plan, PlanarPlan) else "proximal"
+
+    @property
+    def sources(self) -> list[sp.Symbol]:
+        """Integration variables that are not fields of the envelope."""
+        fields = set(self.moreau.field) if self.moreau else set()
+        return [x for x in self.variables if x not in fields]
+
+    def at_minimiser(self, integrand: sp.Expr) -> sp.Expr:
+        """The integrand as a function of W, Z and the proximal point H (now free symbols)."""
+        moreau = self.moreau
+        if moreau is None:
+            return integrand
+        h = sp.Matrix(list(moreau.minimiser))
+        displacement = h - sp.Matrix(list(moreau.field))
+        quadratic = (displacement.T * _block_inverse(moreau.response) * displacement)[0] / 2
+        value = quadratic + moreau.loss
+        forces = {n: n.expression for n in integrand.atoms(ProximalForce)}
+        inner = {n: n.expression for n in integrand.atoms(AtProximal)}
+        # no node may shadow the free H of the result, hence one replacement for all
+        return integrand.xreplace({**forces, **inner, moreau: value})
+
+
+def _block_inverse(matrix: sp.Matrix) -> sp.Matrix:
+    """Inverse, one independent block at a time."""
+    inverse = sp.zeros(*matrix.shape)
+    for block in matrix.as_mutable().connected_components():
+        sub = matrix.extract(block, block)
+        part = sub.adjugate() / sub.det()
+        for i, row in enumerate(block):
+            for j, column in enumerate(block):
+                inverse[row, column] = part[i, j]
+    return inverse
+
+
+def collect(system: SaddlePointSystem) -> tuple[list[Group], dict[GaussianExpectation, sp.Symbol]]:
+    """Groups of the system's expectations and the symbol that stands for each moment."""
+    groups: dict[tuple, Group] = {}
+    placed = []
+    for node in system.expectations:
+        group = groups.setdefault(node.measure, Group(*node.measure))
+        if node.integrand not in group.integrands:
+            group.integrands.append(node.integrand)
+        placed.append((node, group, group.integrands.index(node.integrand)))
+    offset = 0
+    for group in groups.values():
+        group.offset = offset
+        offset += len(group.integrands)
+    symbols = {
+        node: sp.Symbol(f"moments[{group.offset + k}]", real=True) for node, group, k in placed
+    }
+    return list(groups.values()), symbols

@@ -1,0 +1,212 @@
+"""The central object: one symbolic free energy, and what must be said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy as sp
+
+from theory.errors import ModelError
+from theory.nodes import GaussianExpectation
+from theory.symmetry import Symmetry
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A control parameter.
+
+    Parameters
+    ----------
+    symbol : Symbol
+        Its name is the one used on the command line.
+    default : float, optional
+        Without one, a value must be given.
+    low, high : float
+        Bounds; ``low_open`` excludes the lower one.
+    description : str
+    """
+
+    symbol: sp.Symbol
+    default: float | None = None
+    low: float = -float("inf")
+    high: float = float("inf")
+    low_open: bool = False
+    description: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.symbol.name
+
+
+@dataclass(frozen=True)
+class Ansatz:
+    """A restriction of the order parameters, applied by substitution and checked by `derive`.
+
+    Parameters
+    ----------
+    name : str
+    substitution : mapping of Symbol to Expr
+        Unknowns and conjugates (and parameters, see ``requires``) in terms of the ones kept: zero,
+        or a constant times one of them.
+    symmetries : sequence of Symmetry
+        Why it is consistent: symmetries of the loss and, under the ansatz, of the measure.
+    requires : mapping of Symbol to Symbol
+        Parameters that must be equal (key takes the value's place); part of the substitution.
+    description : str
+    nonzero : sequence of Symbol
+        Order parameters that do not vanish on the branch this ansatz describes.
+    """
+
+    name: str
+    substitution: Mapping[sp.Symbol, sp.Expr]
+    symmetries: Sequence[Symmetry] = ()
+    requires: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
+    description: str = ""
+    nonzero: Sequence[sp.Symbol] = ()
+
+    @property
+    def all_substitutions(self) -> dict[sp.Symbol, sp.Expr]:
+        return {**self.substitution, **self.requires}
+
+
+class FreeEnergy:
+    """A free energy whose stationary points are the states of a model.
+
+    Parameters
+    ----------
+    expression : Expr
+        May contain `GaussianExpectation` and `Moreau` nodes.
+    unknowns : sequence of Symbol
+        Order parameters. The extremum is taken over these and over ``conjugates``.
+    parameters : sequence of Symbol or Parameter
+        Control parameters.
+    conjugates : sequence of Symbol
+        Conjugate ("hat") variables, each entering linearly beside its order parameter; `derive`
+        solves for them in closed form.
+    domain : sequence of Expr
+        Expressions of unknowns and parameters that must be positive.
+    observables : mapping of str to Expr
+        Further quantities to report at a solution.
+    reductions : sequence of Ansatz
+        Tried in order by `derive`: the first whose requirements hold replaces the order parameters
+        by fewer ones.
+    branches : mapping of str to Ansatz
+        Families of solutions distinguished by symmetry, in terms of the reduced order parameters.
+    scales : mapping of Symbol to Expr
+        Natural magnitude of an unknown, in terms of the parameters; 1 where none is given.
+    starts : mapping of str to mapping
+        For each branch name ("" for any), typical values of the unknowns (expressions of
+        the parameters): starting points, nothing more.
+    mirrors : sequence of sequences of Symbol
+        Sets of unknowns whose joint change of sign leaves the free energy as it is (with their
+        conjugates): mirror images count as one solution.
+    plan : object
+        Hint for the integrator, see `theory.plan`.
+    name, title, reference : str
+
+    Raises
+    ------
+    ModelError
+        If a free symbol is neither an unknown, a conjugate nor a parameter.
+
+    Examples
+    --------
+    >>> import sympy, theory
+    >>> m, T = sympy.symbols("m T", real=True)
+    >>> f = theory.FreeEnergy(m**4 / 4 + T * m**2 / 2, [m], [T])
+    >>> theory.derive(f).equations[0]
+    Eq(T*m + m**3, 0)
+    """
+
+    def __init__(
+        self,
+        expression: Any,
+        unknowns: Sequence[sp.Symbol],
+        parameters: Sequence[sp.Symbol | Parameter] = (),
+        *,
+        conjugates: Sequence[sp.Symbol] = (),
+        domain: Sequence[Any] = (),
+        observables: Mapping[str, Any] | None = None,
+        reductions: Sequence[Ansatz] = (),
+        branches: Mapping[str, Ansatz] | None = None,
+        scales: Mapping[sp.Symbol, Any] | None = None,
+        starts: Mapping[str, Mapping[sp.Symbol, Any]] | None = None,
+        mirrors: Sequence[Sequence[sp.Symbol]] = (),
+        plan: Any = None,
+        name: str = "model",
+        title: str = "",
+        reference: str = "",
+        notes: Mapping[str, str] | None = None,
+    ):
+        self.expression = sp.sympify(expression)
+        self.unknowns = tuple(unknowns)
+        self.parameters = tuple(
+            p if isinstance(p, Parameter) else Parameter(p) for p in parameters
+        )
+        self.conjugates = tuple(conjugates)
+        self.domain = tuple(sp.sympify(c) for c in domain)
+        self.observables = {k: sp.sympify(v) for k, v in (observables or {}).items()}
+        self.reductions = tuple(reductions)
+        self.branches = dict(branches or {})
+        self.scales = {k: sp.sympify(v) for k, v in (scales or {}).items()}
+        self.starts = {
+            b: {k: sp.sympify(v) for k, v in s.items()} for b, s in (starts or {}).items()
+        }
+        self.mirrors = tuple(tuple(flip) for flip in mirrors)
+        self.plan = plan
+        self.name = name
+        self.title = title or name
+        self.reference = reference
+        self.notes = dict(notes or {})
+        self._check()
+
+    def _check(self) -> None:
+        if not self.unknowns:
+            raise ModelError(f"{self.name}: a free energy needs at least one unknown")
+        known = [*self.unknowns, *self.conjugates, *self.parameter_symbols]
+        for s in known:
+            if not isinstance(s, sp.Symbol):
+                raise ModelError(
+                    f"{self.name}: {s!r} is not a SymPy symbol; make it with sympy.symbols"
+                )
+        names = [s.name for s in known]
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            raise ModelError(
+                f"{self.name}: {twice[0]} is declared twice; an unknown, conjugate or parameter "
+                "needs a name of its own"
+            )
+        for what, expression in [("the free energy", self.expression), *self.observables.items()]:
+            stray = sorted(expression.free_symbols - set(known), key=str)
+            if stray:
+                hint = ""
+                if stray[0].name in names:
+                    hint = (
+                        " (a declared symbol has the same name but other assumptions, such as "
+                        "real=True: use one and the same symbol)"
+                    )
+                raise ModelError(
+                    f"{self.name}: free symbol {stray[0]} in {what} is neither an unknown nor a "
+                    f"parameter; add it to parameters=[...] or substitute a number{hint}"
+                )
+        missing = [u for u in self.unknowns if u not in self.expression.free_symbols]
+        if missing:
+            raise ModelError(
+                f"{self.name}: the free energy does not depend on the unknown {missing[0]}; "
+                "remove it from unknowns=[...]"
+            )
+
+    @property
+    def parameter_symbols(self) -> tuple[sp.Symbol, ...]:
+        return tuple(p.symbol for p in self.parameters)
+
+    @property
+    def expectations(self) -> list[GaussianExpectation]:
+        return sorted(self.expression.atoms(GaussianExpectation), key=sp.default_sort_key)
+
+    def __repr__(self) -> str:
+        unknowns = ", ".join(map(str, self.unknowns))
+        parameters = ", ".join(p.name for p in self.parameters)
+        return f"FreeEnergy({self.name!r}, unknowns=[{unknowns}], parameters=[{parameters}])"

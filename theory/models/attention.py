@@ -1,0 +1,306 @@
+r"""Tied low-rank dot-product attention with positional encodings (arXiv:2402.03902).
+
+Student :math:`f_Q(x) = S[H](x+p)`, :math:`H = (x+p)Q/\sqrt d`, :math:`S` the row-wise softmax of
+:math:`H H^T`; target :math:`y = T[Z]x`, :math:`Z = xQ_\star/\sqrt d`,
+:math:`T = (1-\omega)\,\mathrm{softmax}(ZZ^T) + \omega A`. Empirical risk with ridge penalty
+:math:`\lambda/2`, :math:`n = \alpha d` samples, proportional limit.
+
+Everything below the declaration (loss, free energy, observables) is assembled for any number of
+tokens L, student rank r and teacher rank t.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import sympy as sp
+
+from theory.errors import ModelError
+from theory.free_energy import Ansatz, FreeEnergy, Parameter
+from theory.models._low_rank import LowRankLayer, OrderParameters
+from theory.nodes import Logistic, Softmax
+from theory.plan import PlanarPlan, SamplePlan
+from theory.symmetry import Symmetry
+
+REFERENCE = "arXiv:2402.03902 (Cui, Behrens, Krzakala, Zdeborova)"
+
+PARAMETERS = {
+    p.name: p
+    for p in (
+        Parameter(sp.Symbol("alpha", positive=True), 1.5, 0.0, low_open=True,
+                  description="sample complexity n/d"),
+        Parameter(sp.Symbol("omega", real=True), 0.3, 0.0, 1.0,
+                  description="weight of the positional part of the target"),
+        Parameter(sp.Symbol("sigma", positive=True), 0.5, 0.0, low_open=True,
+                  description="standard deviation of a token's entries"),
+        Parameter(sp.Symbol("lambda", nonnegative=True), 0.01, 0.0,
+                  description="ridge penalty"),
+        Parameter(sp.Symbol("A11", real=True), 0.6, 0.0, 1.0,
+                  description="diagonal entry of A (rows sum to one)"),
+        Parameter(sp.Symbol("A22", real=True), 0.6, 0.0, 1.0,
+                  description="diagonal entry of A (rows sum to one)"),
+    )
+}  # fmt: skip
+
+
+def softmax_rows(fields: Sequence[sp.Matrix]) -> sp.Matrix:
+    """Row-wise softmax of the Gram matrix of ``fields`` (one vector per token)."""
+    n = len(fields)
+    logits = [[(fields[i].T * fields[j])[0] for j in range(n)] for i in range(n)]
+    if n == 2:
+        first = [Logistic(logits[i][i] - logits[i][1 - i]) for i in range(2)]
+        return sp.Matrix([[first[0], 1 - first[0]], [1 - first[1], first[1]]])
+    return sp.Matrix(n, n, lambda i, j: Softmax(sp.Integer(j), *logits[i]))
+
+
+def attention(
+    *,
+    tokens: int = 2,
+    rank: int = 1,
+    teacher_rank: int = 1,
+    A: Any = None,
+    positions: Any = None,
+    covariances: Sequence[Any] | None = None,
+    **values: Any,
+) -> FreeEnergy:
+    """The solvable model of tied low-rank dot-product attention.
+
+    Parameters
+    ----------
+    tokens, rank, teacher_rank : int
+        L, r and t.
+    A : L x L matrix, optional
+        Positional part of the target; rows sum to one. By default its diagonal entries are
+        parameters (A11 and A22 for two tokens, A11 for all otherwise) and the rest of a row is
+        spread evenly.
+    positions : L x L matrix, optional
+        Gram matrix of the positional vectors, ``p_k . p_l``. By default unit vectors that sum to
+        zero (``p_1 = -p_2`` for two tokens).
+    covariances : L expressions, optional
+        Variance of the entries of each token; by default ``sigma**2`` for all.
+    **values
+        Numbers or expressions to put in place of parameters: alpha, omega, sigma, lambda (written
+        ``lambda_``), A11, A22.
+
+    Returns
+    -------
+    FreeEnergy
+        Normalised as the minimal empirical risk per dimension, regulariser included.
+    """
+    for what, number in (("tokens", tokens), ("rank", rank), ("teacher_rank", teacher_rank)):
+        if not (isinstance(number, int) and number >= (2 if what == "tokens" else 1)):
+            raise ModelError(f"attention: {what} = {number!r} must be a positive integer"
+                             f"{' of at least 2' if what == 'tokens' else ''}")  # fmt: skip
+    symbol = {name: p.symbol for name, p in PARAMETERS.items()}
+    alpha, omega, sigma, ridge = (symbol[k] for k in ("alpha", "omega", "sigma", "lambda"))
+
+    gamma = [sp.sympify(c) for c in covariances] if covariances else [sigma**2] * tokens
+    mixing = _mixing(tokens, A, symbol)
+    gram = _gram(tokens, positions)
+    if len(gamma) != tokens:
+        raise ModelError(f"attention: {len(gamma)} covariances for {tokens} tokens")
+
+    op = OrderParameters(tokens, rank, teacher_rank)
+    student = softmax_rows(op.H)
+    target = (1 - omega) * softmax_rows(op.Z) + omega * mixing
+    half = sp.Rational(1, 2)
+    loss = half * sum(
+        gamma[j] * _square(student[i, j] - target[i, j])
+        for i, j in itertools.product(range(tokens), repeat=2)
+    )
+    layer = LowRankLayer(op, loss, gamma, gram, alpha, ridge)
+    source = layer.source_measure()
+    baseline, baseline_error = _linear_baseline(target, gamma, source)
+    observables = {
+        **layer.observables(),
+        "baseline_error": baseline_error,
+        "baseline_B11": baseline[0, 0],
+    }
+    used = (layer.free_energy.free_symbols | baseline_error.free_symbols) & set(symbol.values())
+    fixed = _fixed_values(values, symbol)
+
+    def put(e):
+        return sp.sympify(e).subs(fixed)
+
+    equal = len(set(gamma)) == 1
+    antipodal = tokens == 2 and gram == sp.Matrix([[1, -1], [-1, 1]])
+    reductions = [r for r in (_exchange(op, symbol), _isotropic(op, antipodal)) if equal and r]
+    if not (antipodal and rank == teacher_rank == 1):
+        reductions = [r for r in reductions if r.name != "exchange"]
+    return FreeEnergy(
+        put(layer.free_energy),
+        unknowns=op.orders,
+        conjugates=op.conjugates,
+        parameters=[p for p in PARAMETERS.values() if p.symbol in used and p.symbol not in fixed],
+        domain=[put(c) for c in layer.domain()],
+        observables={k: put(v) for k, v in observables.items()},
+        reductions=[_with_fixed(r, fixed) for r in reductions if _allowed(r, fixed)],
+        branches=_branches(op),
+        scales={k: put(v) for k, v in layer.scales().items()},
+        starts={b: {k: put(v) for k, v in s.items()} for b, s in _starts(op, sigma, ridge).items()},
+        mirrors=[op.every("m", hats=False), op.every("theta", hats=False)],
+        plan=_plan(op, equal),
+        name="attention",
+        title="Tied low-rank dot-product attention: positional against semantic learning",
+        reference=REFERENCE,
+        notes={
+            "normalisation": "The energy is the minimal empirical risk divided by d, regulariser "
+            "included; alpha = n/d; the test error is half of the `mse` of the authors' files.",
+        },
+    )
+
+
+def _square(difference: sp.Expr) -> sp.Expr:
+    expanded = sp.expand(difference)
+    return (-expanded if expanded.could_extract_minus_sign() else expanded) ** 2
+
+
+def _mixing(tokens: int, A: Any, symbol) -> sp.Matrix:
+    if A is None:
+        diagonal = [symbol["A11"], symbol["A22"]] if tokens == 2 else [symbol["A11"]] * tokens
+        return sp.Matrix(
+            tokens, tokens,
+            lambda i, j: diagonal[i] if i == j else (1 - diagonal[i]) / (tokens - 1),
+        )  # fmt: skip
+    matrix = sp.Matrix(A)
+    if matrix.shape != (tokens, tokens):
+        raise ModelError(f"attention: A is {matrix.shape}, expected {(tokens, tokens)}")
+    for i in range(tokens):
+        total = sp.nsimplify(sum(matrix.row(i)), tolerance=1e-12)
+        if total.is_number and total != 1:
+            raise ModelError(f"attention: row {i + 1} of A sums to {total}, not to one")
+        for entry in matrix.row(i):
+            if entry.is_number and not 0 <= entry <= 1:
+                raise ModelError(f"attention: entry {entry} in row {i + 1} of A is outside [0, 1]")
+    return matrix
+
+
+def _gram(tokens: int, positions: Any) -> sp.Matrix:
+    if positions is None:
+        off = sp.Rational(-1, tokens - 1)
+        return sp.Matrix(tokens, tokens, lambda i, j: 1 if i == j else off)
+    gram = sp.Matrix(positions)
+    if gram.shape != (tokens, tokens) or gram != gram.T:
+        raise ModelError(
+            f"attention: positions must be the symmetric {tokens} x {tokens} Gram matrix of the "
+            f"positional vectors, not a matrix of shape {gram.shape}"
+        )
+    return gram
+
+
+def _fixed_values(values, symbol) -> dict[sp.Symbol, sp.Expr]:
+    fixed = {}
+    for name, value in values.items():
+        key = name.rstrip("_")
+        if key not in symbol:
+            raise ModelError(f"attention has no parameter {name!r}; it has: {', '.join(symbol)}")
+        number = sp.nsimplify(value, rational=True) if isinstance(value, float) else value
+        number = sp.sympify(number)
+        if number == symbol[key]:
+            continue
+        if number.is_number:
+            p = PARAMETERS[key]
+            if not (p.low <= number <= p.high) or (p.low_open and number == p.low):
+                raise ModelError(f"attention: {key} = {value} is outside [{p.low}, {p.high}]")
+        fixed[symbol[key]] = number
+    return fixed
+
+
+def _linear_baseline(target, gamma, source):
+    """The best linear map f(x) = B x that may depend on the position, and its error."""
+    n = target.shape[0]
+    B = sp.Matrix(n, n, lambda i, j: sp.Symbol(f"B{i + 1}{j + 1}"))
+    error = sum(
+        gamma[j] / 2 * (source(target[i, j] ** 2) - 2 * B[i, j] * source(target[i, j])
+                        + B[i, j] ** 2)
+        for i, j in itertools.product(range(n), repeat=2)
+    )  # fmt: skip
+    best = {b: sp.solve(error.diff(b), b)[0] for b in B}
+    return B.xreplace(best), error.xreplace(best)
+
+
+def _allowed(ansatz: Ansatz, fixed) -> bool:
+    return all(fixed.get(a, a) == fixed.get(b, b) or not ({a, b} & set(fixed))
+               for a, b in ansatz.requires.items())  # fmt: skip
+
+
+def _with_fixed(ansatz: Ansatz, fixed) -> Ansatz:
+    kept = {a: b for a, b in ansatz.requires.items() if a not in fixed}
+    return Ansatz(ansatz.name, ansatz.substitution, ansatz.symmetries, kept, ansatz.description)
+
+
+def _exchange(op: OrderParameters, symbol) -> Ansatz | None:
+    """Both tokens alike up to the sign of their positional vector."""
+    if op.tokens != 2 or op.rank != 1 or op.teacher_rank != 1:
+        return None
+    pairs = [(v[0], v[1]) for v in (op.fields, op.minimisers, op.sources)]
+    swap = {x: -y for a, b in pairs for x, y in ((a, b), (b, a))}
+    return Ansatz(
+        "exchange",
+        {**op.tied(hats=False, antipodal=True), **op.tied(hats=True, antipodal=True)},
+        [Symmetry("token exchange", swap)],
+        {symbol["A22"]: symbol["A11"]},
+        "the tokens are exchangeable, since p_1 = -p_2 and the rows of A are mirror images",
+    )
+
+
+def _isotropic(op: OrderParameters, antipodal: bool) -> Ansatz:
+    """Equal covariances: Q^T Q / d is one matrix, whatever the token. No symmetry is needed."""
+    return Ansatz(
+        "isotropic",
+        op.tied(hats=False, antipodal=antipodal),
+        description="the tokens have one covariance, so that their order parameters coincide "
+        "(their conjugates do not)",
+    )
+
+
+def _branches(op: OrderParameters) -> dict[str, Ansatz]:
+    teacher = Symmetry("teacher sign", {z: -z for z in op.sources})
+    both = Symmetry(
+        "sign of student and teacher",
+        {x: -x for x in (*op.fields, *op.minimisers, *op.sources)},
+    )
+    no_m = {x: sp.S.Zero for x in op.every("m")}
+    no_theta = {x: sp.S.Zero for x in op.every("theta")}
+    m, theta = op.every("m", hats=False), op.every("theta", hats=False)
+    return {
+        "positional": Ansatz("positional", no_theta, [teacher],
+                             description="overlap with the positions only", nonzero=m),
+        "semantic": Ansatz("semantic", no_m, [both],
+                           description="overlap with the teacher only", nonzero=theta),
+        "agnostic": Ansatz("agnostic", {**no_m, **no_theta}, [teacher, both],
+                           description="no overlap"),
+        "mixed": Ansatz("mixed", {}, description="both overlaps", nonzero=(*m, *theta)),
+    }  # fmt: skip
+
+
+def _starts(op: OrderParameters, sigma, ridge) -> dict[str, dict[sp.Symbol, sp.Expr]]:
+    """Typical magnitudes on each branch, scaled with sigma."""
+    size = {"q": sigma**2 / 4, "V": 12 + 0 * ridge, "m": sp.Rational(1, 4), "theta": sigma**2 / 2}
+    size["semantic q"] = 2 * sigma**2 / 5
+
+    def start(m: int, theta: int):
+        values = {}
+        for kind in ("q", "V", "m", "theta"):
+            factor = {"m": m, "theta": theta}.get(kind, 1)
+            value = size["semantic q"] if kind == "q" and theta else size[kind]
+            for x in op.every(kind, hats=False):
+                values[x] = factor * value * op.orientation(x)
+        return values
+
+    return {"positional": start(1, 0), "semantic": start(0, 1), "agnostic": start(0, 0),
+            "mixed": start(1, 1)}  # fmt: skip
+
+
+def _plan(op: OrderParameters, equal: bool):
+    if equal and (op.tokens, op.rank, op.teacher_rank) == (2, 1, 1):
+        s = 1 / sp.sqrt(2)
+        pair = {k: (v[0], v[1]) for k, v in
+                {"W": op.fields, "H": op.minimisers, "Z": op.sources}.items()}  # fmt: skip
+        return PlanarPlan(pair["W"], pair["H"], pair["Z"], sp.Matrix([[s, -s], [s, s]]))
+    mirrored = []
+    if op.rank == op.teacher_rank:
+        mirrored = [list(op.sources), [-z for z in op.sources]]
+    return SamplePlan([[-w for w in op.fields], *mirrored])

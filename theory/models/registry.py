@@ -1,0 +1,72 @@
+"""Models by name, and models from a user's file."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from theory.errors import ModelError
+from theory.free_energy import FreeEnergy
+
+_BUILT_IN = {
+    "attention": "theory.models.attention:attention",
+    "blume-capel": "theory.models.blume_capel:blume_capel",
+    "curie-weiss": "theory.models.curie_weiss:curie_weiss",
+    "landau": "theory.models.landau:landau",
+    "ridge": "theory.models.ridge:ridge",
+}
+
+
+def names() -> list[str]:
+    """Names of the built-in models."""
+    return sorted(_BUILT_IN)
+
+
+def get(name: str) -> FreeEnergy:
+    """A built-in model, or ``path/to/file.py:object`` (a `FreeEnergy` or a function making one).
+
+    Raises
+    ------
+    ModelError
+        If there is no such model, file or object.
+    """
+    if name in _BUILT_IN:
+        module, attribute = _BUILT_IN[name].split(":")
+        return _model(getattr(importlib.import_module(module), attribute), name)
+    path, separator, attribute = name.rpartition(":")
+    if not separator or not path.endswith(".py"):
+        raise ModelError(
+            f"unknown model {name!r}; built in are {', '.join(names())}, "
+            "or give path/to/file.py:object"
+        )
+    return _model(_from_file(Path(path), attribute), name)
+
+
+def _from_file(path: Path, attribute: str):
+    if not path.is_file():
+        raise ModelError(f"no file {path}; give path/to/file.py:object")
+    spec = importlib.util.spec_from_file_location(f"_spinodal_model_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ModelError(f"cannot import {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ModelError(f"{path} fails on import: {type(error).__name__}: {error}") from error
+    if not hasattr(module, attribute):
+        public = [n for n, v in vars(module).items() if isinstance(v, FreeEnergy)]
+        raise ModelError(
+            f"{path} has no object {attribute!r}; it defines: {', '.join(public) or 'no model'}"
+        )
+    return getattr(module, attribute)
+
+
+def _model(found: FreeEnergy | Callable[[], FreeEnergy], name: str) -> FreeEnergy:
+    model = found() if callable(found) else found
+    if not isinstance(model, FreeEnergy):
+        raise ModelError(f"{name} is a {type(model).__name__}, not a theory.FreeEnergy")
+    return model

@@ -1,0 +1,17 @@
+"""Symbolic nodes that SymPy lacks: stable functions, Gaussian expectations, Moreau envelopes."""
+
+from theory.nodes.gaussian import GaussianExpectation, expand_expectations
+from theory.nodes.moreau import AtProximal, Moreau, ProximalForce
+from theory.nodes.stable import LogGaussianTail, Logistic, Softmax, Softplus
+
+__all__ = [
+    "AtProximal",
+    "GaussianExpectation",
+    "LogGaussianTail",
+    "Logistic",
+    "Moreau",
+    "ProximalForce",
+    "Softmax",
+    "Softplus",
+    "expand_expectations",
+]
