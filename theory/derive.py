@@ -13,7 +13,7 @@ import sympy as sp
 
 from theory.errors import AnsatzError, DerivationError, ParameterError
 from theory.free_energy import Ansatz, FreeEnergy
-from theory.nodes import GaussianExpectation, expand_expectations
+from theory.nodes import GaussianExpectation, expand_expectations, tidy_expectations
 from theory.symmetry import closure, symmetrise
 from theory.system import SaddlePointSystem
 
@@ -90,7 +90,7 @@ def broken_requirement(ansatz: Ansatz, values: Mapping[str, float]) -> str | Non
 def _stationarity(model: FreeEnergy):
     """Explicit conjugates and order parameters (empty dicts where there are no conjugates)."""
     if not model.conjugates:
-        gradient = {x: model.expression.diff(x) for x in model.unknowns}
+        gradient = {x: tidy_expectations(model.expression.diff(x)) for x in model.unknowns}
         return {}, gradient
     hats, orders = set(model.conjugates), set(model.unknowns)
     channel, entropic = {}, {}
@@ -119,7 +119,7 @@ def _solve_linear(model: FreeEnergy, variable: sp.Symbol, partners: set[sp.Symbo
         )
     partner = candidates[0]
     rest = slope.xreplace({partner: sp.S.Zero})
-    return partner, sp.factor_terms(-rest / slope.diff(partner))
+    return partner, sp.factor_terms(tidy_expectations(-rest / slope.diff(partner)))
 
 
 def reduce(system: SaddlePointSystem, ansatz: Ansatz) -> SaddlePointSystem:

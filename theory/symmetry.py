@@ -12,7 +12,13 @@ from dataclasses import dataclass
 import sympy as sp
 
 from theory.errors import AnsatzError
-from theory.nodes import AtProximal, GaussianExpectation, Moreau, ProximalForce
+from theory.nodes import (
+    AtProximal,
+    GaussianExpectation,
+    Moreau,
+    ProximalForce,
+    tidy_expectations,
+)
 from theory.nodes.moreau import at_proximal
 
 
@@ -130,4 +136,6 @@ def average(node: GaussianExpectation, group: list[Symmetry]) -> sp.Expr:
 def symmetrise(expression: sp.Expr, group: list[Symmetry]) -> sp.Expr:
     """Replace every expectation in ``expression`` by that of its group average."""
     nodes = expression.atoms(GaussianExpectation)
-    return expression.xreplace({node: average(node, group) for node in nodes})
+    return tidy_expectations(
+        expression.xreplace({node: average(node, group) for node in nodes})
+    )

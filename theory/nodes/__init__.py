@@ -1,6 +1,6 @@
 """Symbolic nodes that SymPy lacks: stable functions, Gaussian expectations, Moreau envelopes."""
 
-from theory.nodes.gaussian import GaussianExpectation, expand_expectations
+from theory.nodes.gaussian import GaussianExpectation, expand_expectations, tidy_expectations
 from theory.nodes.moreau import AtProximal, Moreau, ProximalForce
 from theory.nodes.stable import LogGaussianTail, Logistic, Softmax, Softplus
 
@@ -14,4 +14,5 @@ __all__ = [
     "Softmax",
     "Softplus",
     "expand_expectations",
+    "tidy_expectations",
 ]

@@ -20,7 +20,7 @@ import sympy as sp
 from sympy.matrices.immutable import ImmutableDenseMatrix
 
 from theory.errors import ModelError
-from theory.nodes.moreau import Moreau, _Jumping
+from theory.nodes.moreau import Moreau, ProximalForce, _Jumping
 
 
 class GaussianExpectation(sp.Expr):
@@ -172,3 +172,35 @@ def expand_expectations(expression: sp.Expr) -> sp.Expr:
 
     nodes = expression.atoms(GaussianExpectation)
     return sp.expand(expression.xreplace({node: split(node) for node in nodes}))
+
+
+def tidy_expectations(expression: sp.Expr) -> sp.Expr:
+    """Constant factors in front of each expectation, its integrand ordered by jumping nodes."""
+
+    def tidy(node):
+        constant, rest = sp.factor_terms(node.integrand).as_independent(
+            *node.variables, as_Add=False
+        )
+        rest = _ordered(rest)
+        if rest.could_extract_minus_sign():
+            constant, rest = -constant, -rest
+        number, rest = rest.as_coeff_Mul()
+        return constant * number * node.over(rest)
+
+    nodes = expression.atoms(GaussianExpectation)
+    return expression.xreplace({node: tidy(node) for node in nodes})
+
+
+def _ordered(integrand: sp.Expr) -> sp.Expr:
+    """``sum_i c_i g_i`` with one factored coefficient for each force, where it has that form."""
+    forces = sorted(integrand.atoms(ProximalForce), key=sp.default_sort_key)
+    if not forces or not integrand.is_Add:
+        return integrand
+    masks = {g: sp.Dummy(f"g{i}") for i, g in enumerate(forces)}
+    masked = sp.expand(integrand.xreplace(masks))
+    coefficients = {g: masked.coeff(d) for g, d in masks.items()}
+    rest = masked - sp.expand(sp.Add(*(c * masks[g] for g, c in coefficients.items())))
+    if sp.expand(rest) != 0 or any(c.has(*masks.values()) for c in coefficients.values()):
+        return integrand
+    terms = [sp.factor_terms(c) * g for g, c in coefficients.items()]
+    return sp.factor_terms(sp.Add(*terms), sign=True)
