@@ -327,4 +327,6 @@ class Problem:
             return sampled.at_nodes(proximal_sums, self.rule)
         if isinstance(self.rule, SobolRule):
             return sampled.sobol(proximal_sums, n, self.rule)
+        if group["tensor"]:
+            return smooth.integrate(proximal_sums, n, min(target, 1e-10))
         return sampled.sobol_to(proximal_sums, n, target)

@@ -21,7 +21,7 @@ from theory.nodes import (
     Softmax,
     Softplus,
 )
-from theory.plan import PlanarPlan, SamplePlan
+from theory.plan import PlanarPlan, SamplePlan, TensorPlan
 from theory.symmetry import Symmetry
 from theory.system import SaddlePointSystem
 
@@ -50,5 +50,6 @@ __all__ = [
     "Softplus",
     "SpinodalError",
     "Symmetry",
+    "TensorPlan",
     "derive",
 ]

@@ -104,6 +104,9 @@ class FreeEnergy:
         conjugates): mirror images count as one solution.
     plan : object
         Hint for the integrator, see `theory.plan`.
+    transition : mapping
+        Where the first-order transition is looked for by default: ``between`` (two branches),
+        ``parameter`` and ``span``.
     name, title, reference : str
 
     Raises
@@ -135,6 +138,7 @@ class FreeEnergy:
         starts: Mapping[str, Mapping[sp.Symbol, Any]] | None = None,
         mirrors: Sequence[Sequence[sp.Symbol]] = (),
         plan: Any = None,
+        transition: Mapping[str, Any] | None = None,
         name: str = "model",
         title: str = "",
         reference: str = "",
@@ -156,6 +160,7 @@ class FreeEnergy:
         }
         self.mirrors = tuple(tuple(flip) for flip in mirrors)
         self.plan = plan
+        self.transition = dict(transition or {})
         self.name = name
         self.title = title or name
         self.reference = reference

@@ -41,3 +41,8 @@ class SamplePlan:
     """
 
     starts: Sequence[Sequence[sp.Expr]] = ()
+
+
+@dataclass(frozen=True)
+class TensorPlan:
+    """The proximal point is unique and smooth (convex loss): product Gauss-Hermite rules."""

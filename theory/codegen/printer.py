@@ -12,11 +12,8 @@ from theory.nodes import AtProximal, GaussianExpectation, Moreau, ProximalForce
 HELPERS = '''
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def logistic(x):
-    """1 / (1 + exp(-x)) without overflow."""
-    if x >= 0.0:
-        return 1.0 / (1.0 + math.exp(-x))
-    e = math.exp(x)
-    return e / (1.0 + e)
+    """1 / (1 + exp(-x)), cut off where exp would overflow."""
+    return 1.0 / (1.0 + math.exp(min(-x, 708.0)))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -60,6 +57,10 @@ class KernelPrinter(PythonCodePrinter):
     def __init__(self, names):
         super().__init__({"fully_qualified_modules": True})
         self._names = dict(names)
+
+    def declare(self, symbol: sp.Symbol) -> None:
+        """A local variable that the code has assigned."""
+        self._names[symbol] = symbol.name
 
     def _print_Symbol(self, expr):
         if expr not in self._names:

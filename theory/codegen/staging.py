@@ -62,14 +62,37 @@ def assignments(
     taken = {s.name for s in names} | set(names.values())
     fresh = (s for s in symbols if s.name not in taken)
     common, reduced = sp.cse(masked, symbols=fresh, order="canonical", list=True)
-    known = {**names, **{s: s.name for s, _ in common}}
     restore = {d: p for p, d in pieces.items()}
-    printer = KernelPrinter(known)
-    lines = [f"{s.name} = {printer.doprint(e.xreplace(restore))}" for s, e in common]
-    return lines + [
-        f"{t} = {printer.doprint(e.xreplace(restore))}"
-        for t, e in zip(targets, reduced, strict=True)
-    ]
+    printer = KernelPrinter(names)
+    lines = []
+
+    def emit(target, expression):
+        expression, bases = _named_bases(expression, fresh)
+        for symbol, base in bases:
+            emit(symbol.name, base)
+            printer.declare(symbol)
+        lines.append(f"{target} = {printer.doprint(expression.xreplace(restore))}")
+
+    for symbol, expression in common:
+        emit(symbol.name, expression)
+        printer.declare(symbol)
+    for target, expression in zip(targets, reduced, strict=True):
+        emit(target, expression)
+    return lines
+
+
+def _named_bases(expression, fresh):
+    """Give the base of each small integer power a name, since it is printed as a product."""
+    bases = {}
+    for power in sorted(expression.atoms(sp.Pow), key=sp.default_sort_key):
+        base, exponent = power.as_base_exp()
+        small = exponent.is_Integer and 2 <= abs(int(exponent)) <= 4
+        if small and base.args and not base.is_number and base not in bases:
+            bases[base] = next(fresh)
+    image = {
+        base**k: symbol**k for base, symbol in bases.items() for k in (-4, -3, -2, 2, 3, 4)
+    }
+    return expression.xreplace(image), [(symbol, base) for base, symbol in bases.items()]
 
 
 def _piecewise(expressions):

@@ -142,6 +142,8 @@ def attention(
         starts={b: {k: put(v) for k, v in s.items()} for b, s in _starts(op, sigma, ridge).items()},
         mirrors=[op.every("m", hats=False), op.every("theta", hats=False)],
         plan=_plan(op, equal),
+        transition={"between": ("positional", "semantic"), "parameter": "alpha",
+                    "span": (0.3, 10.0)},
         name="attention",
         title="Tied low-rank dot-product attention: positional against semantic learning",
         reference=REFERENCE,
