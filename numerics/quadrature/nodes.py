@@ -7,8 +7,7 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import roots_hermitenorm
-from scipy.stats import norm, qmc
+from scipy.special import ndtri, roots_hermitenorm
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +64,10 @@ def tensor_hermite(n: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
 
 def sobol_normal(dimension: int, log2_points: int, seed: int) -> np.ndarray:
     """One scrambled Sobol set mapped to standard normal variables, (2**log2_points, dimension)."""
+    from scipy.stats import qmc  # slow to import, and rarely needed
+
     sampler = qmc.Sobol(dimension, scramble=True, rng=np.random.default_rng(seed))
-    return norm.ppf(np.clip(sampler.random_base2(log2_points), 1e-16, 1 - 1e-16))
+    return ndtri(np.clip(sampler.random_base2(log2_points), 1e-16, 1 - 1e-16))
 
 
 def pairwise_degree7() -> tuple[np.ndarray, np.ndarray]:

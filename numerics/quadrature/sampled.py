@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from numerics.quadrature.moments import Moments
 from numerics.quadrature.nodes import NodeRule, SobolRule, sobol_normal
@@ -29,7 +29,7 @@ def sobol(sums, dimension: int, rule: SobolRule, workers: int = 2) -> Moments:
     values = np.array([r[0] for r in results])
     magnitudes = np.mean([r[1] for r in results], axis=0)
     spread = values.std(axis=0, ddof=1) / np.sqrt(rule.scrambles)
-    factor = student_t.ppf(0.995, rule.scrambles - 1)
+    factor = stdtrit(rule.scrambles - 1, 0.995)
     points = rule.scrambles * len(weight)
     return Moments(values.mean(axis=0), factor * spread, magnitudes, points)
 

@@ -168,8 +168,8 @@ def _planar(group: Group, system, names):
     outside = {**names, zu: "zu", zv: "zv"}
     text = function("context", "zu, zv, c, ctx", *_filled(hoist), outside)
     text += function("loss", "u, v, ctx", ["value"], [value], inside, returns=True)
-    text += function("derivatives", "u, v, ctx", ["l_u", "l_v", "l_uu", "l_uv", "l_vv"], hoisted,
-                     inside, returns=True)  # fmt: skip
+    text += function("derivatives", "u, v, ctx", ["value", "l_u", "l_v", "l_uu", "l_uv", "l_vv"],
+                     [value, *hoisted], inside, returns=True)  # fmt: skip
     text += function("moments", "a, b, u, v, ctx, out", _out(integrands), integrands, inside)
     order = [list(group.variables).index(x) for x in (*plan.source, *plan.field)]
     return text, {
@@ -261,8 +261,10 @@ def _suffixed(source: str, suffix: str) -> str:
             tops.append(node.name)
         elif isinstance(node, ast.Assign):
             tops += [t.id for t in node.targets if isinstance(t, ast.Name)]
-    pattern = r"(?<![\w.])(" + "|".join(map(re.escape, tops)) + r")\b(?!\s*=[^=])"
-    return re.sub(pattern, rf"\1{suffix}", source)
+    name = "(" + "|".join(map(re.escape, tops)) + r")\b"
+    # keyword arguments keep their names; definitions start a line
+    source = re.sub(rf"(?m)^{name}", rf"\1{suffix}", source)
+    return re.sub(rf"(?<=[^\w.]){name}(?!{suffix}|\s*=[^=])", rf"\1{suffix}", source)
 
 
 _WRITERS = {"smooth": _smooth, "proximal": _proximal, "planar": _planar}

@@ -1,0 +1,172 @@
+"""``spinodal derive | solve | transition | models``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, CycloptsError, Parameter
+from rich.console import Console
+
+from numerics.cli import output
+from theory.errors import ConvergenceError, SpinodalError
+
+ModelName = Annotated[
+    str, Parameter(help="Built-in name (see `spinodal models`) or path/to/file.py:object.")
+]
+Settings = Annotated[
+    list[str] | None,
+    Parameter(name="--set", negative=(), help="NAME=VALUE; repeat for several parameters."),
+]
+Json = Annotated[
+    bool, Parameter(name="--json", negative=(), help="Machine-readable result on standard output.")
+]
+Plot = Annotated[Path | None, Parameter(name="--plot", help="Write a figure (png, pdf, svg).")]
+Accuracy = Annotated[
+    float, Parameter(name="--accuracy", help="Relative accuracy of the expectations.")
+]
+
+app = App(
+    name="spinodal",
+    help="Phase transitions in solvable models of learning: free energy in, transition out.",
+    version_flags=["--version"],
+    help_format="plaintext",
+)
+
+
+@app.command
+def models(*, json: Json = False) -> int:
+    """List the built-in models."""
+    from theory.models import get, names
+
+    listed = {name: get(name).title for name in names()}
+    output.emit_models(listed, json)
+    return 0
+
+
+@app.command
+def derive(
+    model: ModelName = "attention",
+    *,
+    branch: Annotated[str | None, Parameter(help="Reduce to this branch.")] = None,
+    settings: Settings = None,
+    ansatz: Annotated[
+        str | None, Parameter(help='Order parameters: a reduction by name, or "none".')
+    ] = None,
+    json: Json = False,
+    latex: Annotated[bool, Parameter(negative=(), help="Equations only, as LaTeX.")] = False,
+    out: Annotated[Path | None, Parameter(name="--out", help="Write to this file.")] = None,
+) -> int:
+    """Derive the saddle-point equations and print the derivation (Markdown with LaTeX)."""
+    from numerics.cli.inputs import load_system
+
+    system, _ = load_system(model, settings, ansatz=ansatz)
+    if branch:
+        system = system.branch(branch)
+    output.emit_derivation(system, json=json, latex=latex, out=out)
+    return 0
+
+
+@app.command
+def solve(
+    model: ModelName = "attention",
+    *,
+    branch: Annotated[str | None, Parameter(help="Branch, such as positional.")] = None,
+    settings: Settings = None,
+    accuracy: Accuracy = 1e-8,
+    method: Annotated[str, Parameter(help="newton, damped or auto.")] = "auto",
+    json: Json = False,
+    plot: Plot = None,
+) -> int:
+    """Solve the saddle-point equations for one branch at one set of parameters."""
+    from numerics.branches import locate
+    from numerics.cli.inputs import check_accuracy, load_system
+
+    check_accuracy(accuracy)
+    system, params = load_system(model, settings)
+    problem = _compiled(system, branch)
+    solution = locate(problem, params, accuracy=accuracy, method=method)
+    output.emit_solution(solution, json)
+    if plot is not None:
+        from numerics.plotting import plot_solution
+
+        plot_solution(problem, solution, plot)
+    return 0 if solution.status.success else 1
+
+
+@app.command
+def transition(
+    model: ModelName = "attention",
+    *,
+    settings: Settings = None,
+    between: Annotated[
+        tuple[str, str] | None, Parameter(help="The two branches, such as positional semantic.")
+    ] = None,
+    over: Annotated[
+        str | None, Parameter(help="Parameter and range to search, NAME=LO:HI.")
+    ] = None,
+    accuracy: Accuracy = 1e-8,
+    json: Json = False,
+    plot: Plot = None,
+    no_plot: Annotated[bool, Parameter(negative=(), help="Do not draw the figure.")] = False,
+) -> int:
+    """Find where the energies of two branches cross: the first-order transition."""
+    from numerics.cli.inputs import check_accuracy, load_system, transition_range
+    from numerics.first_order import find_transition
+
+    check_accuracy(accuracy)
+    system, params = load_system(model, settings)
+    pair, parameter, span = transition_range(system, between, over, settings)
+    progress = output.Progress(quiet=json)
+    with progress:
+        found = find_transition(
+            system, params, between=pair, parameter=parameter, span=span, accuracy=accuracy,
+            callback=progress,
+        )  # fmt: skip
+    output.emit_transition(found, system, json)
+    if plot is None and not json and not no_plot:
+        plot = Path(f"{system.name}_transition.png")
+    if plot is not None:
+        _draw_transition(found, plot, explicit=json is False)
+    return 0 if found.status.success else 1
+
+
+def _draw_transition(found, path: Path, explicit: bool) -> None:
+    from numerics.plotting import plot_transition
+
+    plot_transition(found, path)
+    if explicit:
+        Console(stderr=True).print(f"figure: {path}")
+
+
+def _compiled(system, branch):
+    """The compiled problem, with a word of warning before a slow first compilation."""
+    from numerics.first_order import compiled
+
+    return compiled(system, branch)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point; the exit status is 0 only for a converged result, 2 for bad input."""
+    errors = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
+    try:
+        status = app(
+            arguments, exit_on_error=False, print_error=False, result_action="return_value"
+        )
+    except CycloptsError as error:
+        message = " ".join(str(error).split())
+        errors.print(f"spinodal: error: {message}")
+        status = 2
+    except ConvergenceError as error:
+        errors.print(f"spinodal: not converged: {error}")
+        status = 1
+    except SpinodalError as error:
+        errors.print(f"spinodal: error: {error}")
+        status = 2
+    except BrokenPipeError:
+        status = 0
+    except KeyboardInterrupt:
+        errors.print("spinodal: interrupted")
+        status = 130
+    sys.exit(status if isinstance(status, int) else 0)

@@ -1,0 +1,415 @@
+"""Expectation over a planar model, line by line in the coordinates of the proximal point.
+
+For fixed sources (zu, zv) and transverse field b the proximal point moves along a curve
+``(u, v(u))`` as the field a runs: v(u) minimises over v, and ``a(u) = u + Va l_u(u, v(u))`` is
+explicit. Integrating over u in place of a needs no root in u, and the integrand is analytic. The
+values of u that are global minimisers for some a are those where the reduced objective
+``phi(u) = min_v [u^2/2Va + (v-b)^2/2Vb + loss]`` touches its convex envelope; its gaps are the
+jumps of the proximal point, found by the equal-energy (Maxwell) condition.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from numerics.kernels.interface import context, derivatives, loss, moments
+
+SCAN = 96  # grid of the fallback
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def objective(a, b, u, v, Va, Vb, ctx):
+    """``(u-a)^2/2Va + (v-b)^2/2Vb + loss(u, v)``."""
+    return 0.5 * (u - a) * (u - a) / Va + 0.5 * (v - b) * (v - b) / Vb + loss(u, v, ctx)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def minimise(a, b, u, v, Va, Vb, tolerance, ctx):
+    """Local minimum reached from (u, v) by damped Newton; returns u, v and the objective."""
+    value = objective(a, b, u, v, Va, Vb, ctx)
+    damping = 0.0
+    for _ in range(80):
+        _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(u, v, ctx)
+        g_u, g_v = (u - a) / Va + l_u, (v - b) / Vb + l_v
+        h_uu, h_vv = 1.0 / Va + l_uu, 1.0 / Vb + l_vv
+        shift = damping
+        if h_uu <= 0.0 or h_uu * h_vv - l_uv * l_uv <= 0.0:
+            mean, half = 0.5 * (h_uu + h_vv), 0.5 * (h_uu - h_vv)
+            lowest = mean - math.sqrt(half * half + l_uv * l_uv)
+            shift = max(damping, 1e-3 * (abs(h_uu) + abs(h_vv) + 1.0 / Va) - lowest)
+        determinant = (h_uu + shift) * (h_vv + shift) - l_uv * l_uv
+        du = -((h_vv + shift) * g_u - l_uv * g_v) / determinant
+        dv = -((h_uu + shift) * g_v - l_uv * g_u) / determinant
+        longest = max(abs(du), abs(dv))
+        if longest > 0.7:
+            du, dv = 0.7 * du / longest, 0.7 * dv / longest
+        new = objective(a, b, u + du, v + dv, Va, Vb, ctx)
+        small = abs(du) + abs(dv) <= tolerance * (1.0 + abs(u) + abs(v))
+        if new <= value + 1e-14 * abs(value):
+            u, v, value = u + du, v + dv, new
+            if small and shift == 0.0:
+                break
+            damping = 0.2 * damping if damping > 1e-4 / Va else 0.0
+        elif small:
+            break
+        else:
+            damping = max(5.0 * damping, 0.1 * (abs(h_uu) + abs(h_vv)))
+    return u, v, value
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def maxwell(a, b, uL, vL, uR, vR, Va, Vb, ctx):
+    """Field of equal energy of two minima by Newton on both at once.
+
+    Returns (a, uL, vL, uR, vR, found); not found where the two do not stay apart and convex.
+    """
+    for _ in range(12):
+        _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(uL, vL, ctx)
+        fL = 0.5 * (uL - a) * (uL - a) / Va + 0.5 * (vL - b) * (vL - b) / Vb + _l
+        g_u, g_v = (uL - a) / Va + l_u, (vL - b) / Vb + l_v
+        h_uu, h_vv = 1.0 / Va + l_uu, 1.0 / Vb + l_vv
+        det = h_uu * h_vv - l_uv * l_uv
+        duL, dvL = -(h_vv * g_u - l_uv * g_v) / det, -(h_uu * g_v - l_uv * g_u) / det
+        fL += 0.5 * (g_u * duL + g_v * dvL)
+        puL, pvL = h_vv / (Va * det), -l_uv / (Va * det)
+        convex = h_uu > 0.0 and det > 0.0
+        _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(uR, vR, ctx)
+        fR = 0.5 * (uR - a) * (uR - a) / Va + 0.5 * (vR - b) * (vR - b) / Vb + _l
+        g_u, g_v = (uR - a) / Va + l_u, (vR - b) / Vb + l_v
+        h_uu, h_vv = 1.0 / Va + l_uu, 1.0 / Vb + l_vv
+        det = h_uu * h_vv - l_uv * l_uv
+        duR, dvR = -(h_vv * g_u - l_uv * g_v) / det, -(h_uu * g_v - l_uv * g_u) / det
+        fR += 0.5 * (g_u * duR + g_v * dvR)
+        puR, pvR = h_vv / (Va * det), -l_uv / (Va * det)
+        convex = convex and h_uu > 0.0 and det > 0.0
+        width = uR + duR - uL - duL
+        if not (convex and width > 0.2 * (uR - uL) and width < 5.0 * (uR - uL)):
+            break
+        da = Va * (fR - fL) / width
+        uL, vL, uR, vR = uL + duL + puL * da, vL + dvL + pvL * da, uR + duR + puR * da, vR + dvR + pvR * da  # noqa: E501
+        a += da
+        if not uR - uL > 1e-6:
+            break
+        change = abs(da) + abs(duL) + abs(dvL) + abs(duR) + abs(dvR)
+        if change <= 1e-6 * (1.0 + abs(uR) + abs(uL)):
+            return a, uL, vL, uR, vR, change <= 1e-2 * (uR - uL)
+    return a, uL, vL, uR, vR, False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def slow_maxwell(a, b, uL, vL, uR, vR, Va, Vb, ctx):
+    """The same by nested minimisation: slower, from farther away."""
+    for _ in range(40):
+        uL, vL, left = minimise(a, b, uL, vL, Va, Vb, 1e-9, ctx)
+        uR, vR, right = minimise(a, b, uR, vR, Va, Vb, 1e-9, ctx)
+        width = uR - uL
+        if not width > 1e-6:
+            return a, uL, vL, uR, vR, False
+        step = Va * (right - left) / width
+        limit = 0.5 * width
+        a += min(max(step, -limit), limit)
+        if abs(step) <= 1e-4 * width:
+            break
+    return maxwell(a, b, uL, vL, uR, vR, Va, Vb, ctx)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def piece(lo, hi, v, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out, sums, sizes):
+    """Add the integral over u in [lo, hi]; (regular, v at hi).
+
+    ``regular`` is False if a(u) is not increasing at some node: then a jump hides in the piece.
+    """
+    norm = weight / (sd * math.sqrt(2.0 * math.pi))
+    step = (hi - lo) / panels
+    regular = True
+    before, tilt, across, u = lo, 0.0, 1.0, lo
+    for node in range(panels * len(x) + 1):
+        p, k = node // len(x), node % len(x)
+        last = p == panels
+        u = hi if last else lo + step * (p + x[k])
+        v += tilt * (u - before)
+        before = u
+        for _ in range(30):
+            _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(u, v, ctx)
+            across = 1.0 / Vb + l_vv
+            slope = (v - b) / Vb + l_v
+            dv = -slope / across if across > 0.0 else -slope * Vb
+            dv = min(max(dv, -1.0), 1.0)
+            v += dv
+            if abs(dv) <= 1e-8 * (1.0 + abs(v)):
+                break
+        l_u += l_uv * dv
+        tilt = -l_uv / across
+        slope = 1.0 + Va * (l_uu + l_uv * tilt)
+        if across <= 0.0 or slope <= 0.0:
+            regular = False
+            if tilt != tilt or abs(tilt) > 10.0:
+                tilt = 0.0
+        if last:
+            break
+        a = u + Va * l_u
+        t = (a - mean) / sd
+        density = norm * math.exp(-0.5 * t * t) * slope * step * w[k]
+        moments(a, b, u, v, ctx, out)
+        for i in range(len(out)):
+            sums[i] += density * out[i]
+            sizes[i] += abs(density * out[i])
+    return regular, v
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def transverse(u, b, v, Vb, ctx):
+    """Local minimum over v at fixed u: (v, ``min_v [(v-b)^2/2Vb + loss]``)."""
+    for _ in range(60):
+        _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(u, v, ctx)
+        slope, across = (v - b) / Vb + l_v, 1.0 / Vb + l_vv
+        dv = -slope / across if across > 0.0 else -slope * Vb
+        dv = min(max(dv, -1.0), 1.0)
+        v += dv
+        if abs(dv) <= 1e-7 * (1.0 + abs(v)):
+            break
+    return v, 0.5 * (v - b) * (v - b) / Vb + loss(u, v, ctx)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def thorough(lo, hi, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out, sums, sizes, work):
+    """A line by scanning: convex envelope of phi on a grid, each gap polished; unresolved mass."""
+    grid, phi, vs, hull = work[0], work[1], work[2], work[3]
+    margin = 0.05 * (hi - lo) + 1e-3
+    for sweep in range(3):
+        # tracked from either side, and from the field itself
+        v = b
+        for k in range(SCAN):
+            i = SCAN - 1 - k if sweep == 1 else k
+            u = lo - margin + (hi - lo + 2.0 * margin) * i / (SCAN - 1.0)
+            v, value = transverse(u, b, b if sweep == 2 else v, Vb, ctx)
+            if sweep == 0 or value < phi[i]:
+                grid[i], vs[i], phi[i] = u, v, value
+    for i in range(SCAN):
+        phi[i] += 0.5 * grid[i] * grid[i] / Va
+    top = 0
+    for i in range(SCAN):
+        while top >= 2:
+            j, k = int(hull[top - 1]), int(hull[top - 2])
+            if (phi[j] - phi[k]) * (grid[i] - grid[j]) < (phi[i] - phi[j]) * (grid[j] - grid[k]):
+                break
+            top -= 1
+        hull[top] = i
+        top += 1
+    lost = 0.0
+    start, v = lo, vs[0]
+    for h in range(1, top + 1):
+        uL, uR, vR = hi, hi, v
+        if h < top:
+            i, j = int(hull[h - 1]), int(hull[h])
+            if j - i < 2:
+                continue
+            a = Va * (phi[j] - phi[i]) / (grid[j] - grid[i])
+            a, uL, vL, uR, vR, found = slow_maxwell(
+                a, b, grid[i], vs[i], grid[j], vs[j], Va, Vb, ctx
+            )
+            if not found or uR <= start or uL >= hi:
+                continue
+        if uL > start:
+            regular, v = piece(start, uL, v, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out,
+                               sums, sizes)  # fmt: skip
+            if not regular:
+                lost += weight
+        start, v = max(start, uR), vR
+    return lost
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_of(a, b, u1, v1, u2, v2, Va, Vb, ctx):
+    """Lower of the minima reached from the field itself and from two candidates."""
+    u, v, value = minimise(a, b, a, b, Va, Vb, 1e-6, ctx)
+    for k in range(2):
+        su, sv = (u1, v1) if k == 0 else (u2, v2)
+        tu, tv, new = minimise(a, b, su, sv, Va, Vb, 1e-6, ctx)
+        if new < value - 1e-13 * abs(value):
+            u, v, value = tu, tv, new
+    return u, v
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def line(b, mean, sd, Va, Vb, x, w, reach, wide, ctx, weight, out, sums, sizes, warm, work, scan):
+    """Integrate over a at fixed b and sources; returns the mass that could not be resolved.
+
+    ``warm`` carries over from the last line: 0-3 the minima on both sides of the jump, 4-7 those
+    at the ends, 8 the distance of the jump from the image of u = 0, 9 whether there was a jump,
+    10 whether the entries are set.
+    """
+    low, high = mean - reach * sd, mean + reach * sd
+    _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, b, ctx)
+    centre = Va * l_u
+    folded = 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv)) < 0.0
+    if warm[10] == 0.0:
+        warm[0], warm[1], warm[2], warm[3] = min(low, -1.0), b, max(high, 1.0), b
+        lo, vlo = best_of(low, b, warm[0], b, warm[2], b, Va, Vb, ctx)
+        hi, vhi = best_of(high, b, warm[0], b, warm[2], b, Va, Vb, ctx)
+        warm[8], warm[9] = 0.0, 0.0
+    else:
+        lo, vlo, _l = minimise(low, b, warm[4], warm[5], Va, Vb, 1e-4, ctx)
+        hi, vhi, _l = minimise(high, b, warm[6], warm[7], Va, Vb, 1e-4, ctx)
+    jump, uL, vL, uR, vR = centre + warm[8], warm[0], warm[1], warm[2], warm[3]
+    gap = False
+    if warm[9] == 1.0:
+        jump, uL, vL, uR, vR, gap = maxwell(jump, b, uL, vL, uR, vR, Va, Vb, ctx)
+    clean = True
+    if not gap:
+        # from the fold itself where there is one, else from outside
+        start = 0.1 if folded else 1.0
+        tilt = -l_uv / (1.0 / Vb + l_vv) if folded else 0.0
+        uL, vL, _l = minimise(centre, b, -start, b - start * tilt, Va, Vb, 1e-9, ctx)
+        uR, vR, _l = minimise(centre, b, start, b + start * tilt, Va, Vb, 1e-9, ctx)
+        if uR - uL > 1e-6:
+            jump, uL, vL, uR, vR, gap = slow_maxwell(centre, b, uL, vL, uR, vR, Va, Vb, ctx)
+            clean = gap
+        else:
+            clean = not folded
+    if gap:
+        # zero below both: two jumps instead of one
+        both = objective(jump, b, uL, vL, Va, Vb, ctx)
+        clean = not objective(jump, b, 0.0, b, Va, Vb, ctx) < both - 1e-13 * abs(both)
+        if (jump < low and lo < uL + 1e-3) or (jump > high and hi > uR - 1e-3):
+            side = (uR, vR) if jump < low else (uL, vL)
+            lo, vlo, _l = minimise(low, b, side[0], side[1], Va, Vb, 1e-6, ctx)
+            hi, vhi, _l = minimise(high, b, side[0], side[1], Va, Vb, 1e-6, ctx)
+        warm[0], warm[1], warm[2], warm[3], warm[8] = uL, vL, uR, vR, jump - centre
+    warm[4], warm[5], warm[6], warm[7] = lo, vlo, hi, vhi
+    warm[9], warm[10] = 1.0 if gap else 0.0, 1.0
+    for i in range(len(sums)):
+        work[4, i] = sums[i]
+        work[5, i] = sizes[i]
+    if clean and not scan:
+        if gap and low < jump < high:
+            if lo < uL:
+                panels = int(math.ceil((jump - low) / (wide * sd)))
+                regular, end = piece(lo, uL, vlo, b, mean, sd, Va, Vb, x, w, panels, ctx, weight,
+                                     out, sums, sizes)  # fmt: skip
+                clean = regular and abs(end - vL) < 1e-3 * (1.0 + abs(vL))
+            if clean and uR < hi:
+                panels = int(math.ceil((high - jump) / (wide * sd)))
+                regular, end = piece(uR, hi, vR, b, mean, sd, Va, Vb, x, w, panels, ctx, weight,
+                                     out, sums, sizes)  # fmt: skip
+                clean = regular and abs(end - vhi) < 1e-2 * (1.0 + abs(vhi))
+        else:
+            panels = int(math.ceil((high - low) / (wide * sd)))
+            regular, end = piece(lo, hi, vlo, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out,
+                                 sums, sizes)  # fmt: skip
+            clean = regular and abs(end - vhi) < 1e-2 * (1.0 + abs(vhi))
+        if clean:
+            return 0.0
+    for i in range(len(sums)):
+        sums[i] = work[4, i]
+        sizes[i] = work[5, i]
+    lo, vlo = best_of(low, b, lo, vlo, warm[0], warm[1], Va, Vb, ctx)
+    hi, vhi = best_of(high, b, hi, vhi, warm[2], warm[3], Va, Vb, ctx)
+    warm[4], warm[5], warm[6], warm[7] = lo, vlo, hi, vhi
+    work[0, SCAN] += weight
+    panels = int(math.ceil((high - low) / (wide * sd)))
+    return thorough(lo, hi, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out, sums, sizes,
+                    work)  # fmt: skip
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def opening(zu, zv, Va, Vb, c, ctx):
+    """da/du at u = b = 0: negative where the proximal point jumps on central lines."""
+    context(zu, zv, c, ctx)
+    value, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, 0.0, ctx)
+    return 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def opening_roots(lo, hi, zv, Va, Vb, c, n_context, samples, roots):
+    """Values of zu in [lo, hi] at which jumps set in; returns their number."""
+    ctx = np.empty(n_context)
+    count = 0
+    previous = opening(lo, zv, Va, Vb, c, ctx)
+    for i in range(1, samples + 1):
+        right = lo + (hi - lo) * i / samples
+        value = opening(right, zv, Va, Vb, c, ctx)
+        if previous * value < 0.0 and count < len(roots):
+            left, at_left = lo + (hi - lo) * (i - 1) / samples, previous
+            upper = right
+            for _ in range(50):
+                middle = 0.5 * (left + upper)
+                inside = opening(middle, zv, Va, Vb, c, ctx)
+                if at_left * inside > 0.0:
+                    left, at_left = middle, inside
+                else:
+                    upper = middle
+            roots[count] = 0.5 * (left + upper)
+            count += 1
+        previous = value
+    return count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def closing_b(zu, zv, Va, Vb, ctx, most):
+    """The |b| at which the jump of a line closes; ``most`` if none below that."""
+    b = 0.0
+    value, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, b, ctx)
+    if 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv)) >= 0.0:
+        return most
+    left, right = 0.0, most
+    value, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, most, ctx)
+    if 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv)) <= 0.0:
+        return most
+    for _ in range(50):
+        middle = 0.5 * (left + right)
+        value, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, middle, ctx)
+        if 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv)) < 0.0:
+            left = middle
+        else:
+            right = middle
+    return 0.5 * (left + right)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def line_sums(first, last, zus, zvs, zweights, field, response, b_nodes, b_weights, x, w,
+              reach, wide, c, n_context, n_moments, scan, sums, sizes, lost):
+    """Rows ``first:last`` of the sums, one row for each pair of sources.
+
+    Parameters
+    ----------
+    zus, zvs, zweights : arrays
+        Sources and their weights.
+    field : (7,) array
+        mean of b, its slopes in (zu, zv), its deviation; the same means for a follow:
+        b = field[0] + field[1] zu + field[2] zv + field[3] xi,
+        a = field[4] + field[5] zu + field[6] zv + field[7] xi + field[8] xi'.
+    response : (2,) array
+        Va and Vb.
+    b_nodes, b_weights : arrays
+        Rule for the standard normal xi.
+    x, w : arrays
+        Gauss-Legendre rule on [0, 1], used on each panel in u.
+    reach, wide : float
+        Range of a on either side of its mean, and the longest panel; in standard deviations.
+    scan : bool
+        Treat every line by the thorough scan (slow; the reference).
+    sums, sizes : (nodes, moments) arrays, filled; lost : (nodes,) array, filled
+    """  # fmt: skip
+    ctx = np.empty(n_context)
+    out = np.empty(n_moments)
+    warm = np.zeros(11)
+    work = np.empty((6, max(SCAN + 1, n_moments)))
+    work[0, SCAN] = 0.0
+    Va, Vb = response[0], response[1]
+    for row in range(first, last):
+        zu, zv = zus[row], zvs[row]
+        context(zu, zv, c, ctx)
+        for i in range(n_moments):
+            sums[row, i] = 0.0
+            sizes[row, i] = 0.0
+        lost[row] = 0.0
+        warm[10] = 0.0
+        middle = field[0] + field[1] * zu + field[2] * zv
+        for j in range(len(b_nodes)):
+            b = middle + field[3] * b_nodes[j]
+            mean = field[4] + field[5] * zu + field[6] * zv + field[7] * b_nodes[j]
+            lost[row] += line(b, mean, field[8], Va, Vb, x, w, reach, wide, ctx,
+                              zweights[row] * b_weights[j], out, sums[row], sizes[row], warm,
+                              work, scan)  # fmt: skip

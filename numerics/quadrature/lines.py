@@ -1,0 +1,176 @@
+"""Expectations of planar models to high accuracy: lines of proximal points (host part).
+
+See ``numerics/kernels/lines.py`` for the inner integral and docs/integration.md for the choices.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from numerics.quadrature.moments import Moments, covariance_root, honest_error
+from numerics.quadrature.nodes import hermite
+
+Z_REACH = 7.0
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One rule of the ladder: nodes per direction."""
+
+    b: int
+    zv: int
+    zu: int
+    u: int
+    reach: float = 6.0
+    wide: float = 4.0
+    width: float = 1.5
+
+
+LADDER = (
+    Rung(4, 6, 4, 8),
+    Rung(6, 8, 5, 10),
+    Rung(8, 12, 6, 12),
+    Rung(10, 16, 8, 14),
+    Rung(14, 22, 10, 18),
+    Rung(20, 32, 14, 24),
+)
+
+
+@dataclass(frozen=True)
+class Specification:
+    """Gaussian and proximal numbers of a planar integral, in rotated coordinates."""
+
+    deviation: tuple[float, float]
+    field: np.ndarray
+    response: np.ndarray
+    mirrored: tuple[bool, bool]
+
+
+def specification(group, mean, covariance, response) -> Specification | None:
+    """Rotate and condition: (zu, zv), then b, then a. None if the coordinates do not separate."""
+    rotation = np.array(group["rotation"])
+    turn = np.zeros((4, 4))
+    turn[:2, :2] = rotation
+    turn[2, 2:], turn[3, 2:] = rotation[1], rotation[0]  # b before a
+    order = np.array(group["order"])
+    mean, covariance = turn @ mean[order], turn @ covariance[np.ix_(order, order)] @ turn.T
+    turned = rotation @ response @ rotation.T
+    if abs(turned[0, 1]) > 1e-12 * turned[0, 0] or abs(covariance[0, 1]) > 1e-12 * covariance[0, 0]:
+        return None
+    root = covariance_root(covariance)
+    zu, zv = root[0, 0], root[1, 1]
+    field = np.array([
+        mean[2], root[2, 0] / zu, root[2, 1] / zv, root[2, 2],
+        mean[3], root[3, 0] / zu, root[3, 1] / zv, root[3, 2], root[3, 3],
+    ])  # fmt: skip
+    return Specification((zu, zv), field, np.diag(turned).copy(), tuple(group["mirrored"]))
+
+
+@functools.cache
+def legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre rule on [0, 1]."""
+    x, w = np.polynomial.legendre.leggauss(n)
+    return 0.5 * (x + 1), 0.5 * w
+
+
+def _sources(kernel_roots, spec: Specification, c, n_context: int, rung: Rung):
+    """Nodes and weights in (zu, zv); zu in panels split where jumps set in."""
+    v_nodes, v_weights = hermite(rung.zv)
+    if spec.mirrored[1]:
+        keep = v_nodes > -1e-12
+        doubled = np.where(v_nodes[keep] > 1e-12, 2.0, 1.0)
+        v_nodes, v_weights = v_nodes[keep], v_weights[keep] * doubled
+    sd = spec.deviation[0]
+    low = 0.0 if spec.mirrored[0] else -Z_REACH * sd
+    high, factor = Z_REACH * sd, 2.0 if spec.mirrored[0] else 1.0
+    x, w = legendre(rung.zu)
+    roots = np.empty(8)
+    zu, zv, weights = [], [], []
+    for node, weight in zip(v_nodes, v_weights, strict=True):
+        z = spec.deviation[1] * node
+        count = kernel_roots(low, high, z, *spec.response, c, n_context, 64, roots)
+        breaks = [low, *sorted(roots[:count]), high]
+        if not spec.mirrored[0] and count == 0:
+            breaks.insert(1, 0.0)
+        for left, right in zip(breaks[:-1], breaks[1:], strict=True):
+            panels = max(1, int(np.ceil((right - left) / (rung.width * sd) - 1e-9)))
+            step = (right - left) / panels
+            for k in range(panels):
+                u = left + step * (k + x)
+                density = np.exp(-0.5 * (u / sd) ** 2) / (sd * np.sqrt(2 * np.pi))
+                zu.append(u)
+                zv.append(np.full(len(u), z))
+                weights.append(factor * weight * step * w * density)
+    zu, zv, weights = (np.concatenate(part) for part in (zu, zv, weights))
+    heavy = weights > 1e-16
+    return zu[heavy], zv[heavy], weights[heavy]
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers())
+
+
+def workers() -> int:
+    """Threads used for integration: ``SPINODAL_THREADS`` or the number of cores."""
+    return int(os.environ.get("SPINODAL_THREADS", 0)) or os.cpu_count() or 1
+
+
+def apply(module, suffix: str, group, spec: Specification, c, rung: Rung, scan: bool = False):
+    """Sums, magnitudes, unresolved mass and number of points of one rule.
+
+    Rows are added in a fixed order, so that the result does not depend on the threads.
+    """
+    zu, zv, weights = _sources(
+        getattr(module, f"opening_roots{suffix}"), spec, c, group["context"], rung
+    )
+    b_nodes, b_weights = hermite(rung.b)
+    x, w = legendre(rung.u)
+    n = len(zu)
+    sums, sizes = np.empty((n, group["moments"])), np.empty((n, group["moments"]))
+    lost = np.empty(n)
+    kernel = getattr(module, f"line_sums{suffix}")
+
+    def part(first, last):
+        kernel(first, last, zu, zv, weights, spec.field, spec.response, b_nodes, b_weights, x, w,
+               rung.reach, rung.wide, c, group["context"], group["moments"], scan, sums, sizes,
+               lost)  # fmt: skip
+
+    chunks = 4 * workers()
+    edges = [n * i // chunks for i in range(chunks + 1)]
+    if workers() == 1:
+        part(0, n)
+    else:
+        list(_pool().map(part, edges[:-1], edges[1:]))
+    return sums.sum(axis=0), sizes.sum(axis=0), float(lost.sum()), 2 * n * rung.b * rung.u
+
+
+def rung_for(target: float) -> int:
+    """The rung that usually meets a relative accuracy."""
+    thresholds = (3e-4, 1e-5, 1e-6, 1e-8, 1e-9)
+    return sum(target < t for t in thresholds)
+
+
+def integrate(module, suffix, group, spec, c, target: float, estimate: bool) -> Moments:
+    """Moments by the rung that fits ``target``; with an error from the rung below on request.
+
+    With ``estimate`` the ladder is climbed until the error estimate meets the target.
+    """
+    level = rung_for(target)
+    if not estimate:
+        values, sizes, lost, points = apply(module, suffix, group, spec, c, LADDER[level])
+        return Moments(values, np.full(len(values), np.nan), sizes, points, lost)
+    coarse, _, _, points = apply(module, suffix, group, spec, c, LADDER[max(level - 1, 0)])
+    while True:
+        values, sizes, lost, more = apply(module, suffix, group, spec, c, LADDER[level])
+        points += more
+        error = honest_error(values, coarse, sizes) + lost * sizes
+        result = Moments(values, error, sizes, points, lost)
+        if not result.relative_error > target or level + 1 == len(LADDER):
+            return result
+        coarse, level = values, level + 1
