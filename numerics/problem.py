@@ -9,7 +9,7 @@ from importlib import resources
 import numpy as np
 
 from numerics.protocol import Evaluation
-from numerics.quadrature import planar, sampled, smooth
+from numerics.quadrature import lines, sampled, smooth
 from numerics.quadrature.moments import Moments, covariance_root
 from numerics.quadrature.nodes import NodeRule, SobolRule
 from theory.codegen import load, write_module
@@ -17,14 +17,15 @@ from theory.derive import broken_requirement, check_values
 from theory.errors import AnsatzError, DomainError, ParameterError
 from theory.system import SaddlePointSystem
 
-DEFAULT_ACCURACY = 1e-8
+DEFAULT_ACCURACY = 1e-7
 
 
 @functools.cache
 def kernel_sources() -> dict[str, str]:
     """Text of the integration kernels, to be included in generated modules."""
     folder = resources.files("numerics.kernels")
-    return {k: (folder / f"{k}.py").read_text() for k in ("planar", "proximal", "smooth")}
+    files = {"planar": "lines", "proximal": "proximal", "smooth": "smooth"}
+    return {kind: (folder / f"{name}.py").read_text() for kind, name in files.items()}
 
 
 class Problem:
@@ -296,8 +297,9 @@ class Problem:
             raise DomainError(f"{self.name}: the covariance of the fields is not finite")
         kind = group["kind"]
         if kind == "planar" and self.rule is None:
-            spec = planar.specification(group, mean, covariance, response)
-            return planar.integrate(module, f"_{k}", group, spec, c, target, estimate)
+            spec = lines.specification(group, mean, covariance, response)
+            if spec is not None:
+                return lines.integrate(module, f"_{k}", group, spec, c, target, estimate)
         root = covariance_root(covariance)
         if kind == "smooth":
             kernel = getattr(module, f"smooth_sums_{k}")

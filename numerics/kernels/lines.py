@@ -116,13 +116,13 @@ def slow_maxwell(a, b, uL, vL, uR, vR, Va, Vb, ctx):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def piece(lo, hi, v, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out, sums, sizes):
-    """Add the integral over u in [lo, hi]; (regular, v at hi).
+    """Add the integral over u in [lo, hi]; (hidden mass, v at hi).
 
-    ``regular`` is False if a(u) is not increasing at some node: then a jump hides in the piece.
+    The hidden mass is that of nodes at which a(u) does not increase: a jump hides there.
     """
     norm = weight / (sd * math.sqrt(2.0 * math.pi))
     step = (hi - lo) / panels
-    regular = True
+    hidden = 0.0
     before, tilt, across, u = lo, 0.0, 1.0, lo
     for node in range(panels * len(x) + 1):
         p, k = node // len(x), node % len(x)
@@ -142,20 +142,21 @@ def piece(lo, hi, v, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out, sums, 
         l_u += l_uv * dv
         tilt = -l_uv / across
         slope = 1.0 + Va * (l_uu + l_uv * tilt)
-        if across <= 0.0 or slope <= 0.0:
-            regular = False
-            if tilt != tilt or abs(tilt) > 10.0:
-                tilt = 0.0
+        folded = across <= 0.0 or slope <= 0.0
+        if not abs(tilt) < 10.0:
+            tilt = 0.0
         if last:
             break
         a = u + Va * l_u
         t = (a - mean) / sd
         density = norm * math.exp(-0.5 * t * t) * slope * step * w[k]
+        if folded:
+            hidden += abs(density)
         moments(a, b, u, v, ctx, out)
         for i in range(len(out)):
             sums[i] += density * out[i]
             sizes[i] += abs(density * out[i])
-    return regular, v
+    return hidden, v
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -173,16 +174,21 @@ def transverse(u, b, v, Vb, ctx):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def thorough(lo, hi, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out, sums, sizes, work):
-    """A line by scanning: convex envelope of phi on a grid, each gap polished; unresolved mass."""
+def thorough(low, high, lo, hi, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out, sums, sizes,
+             work):
+    """A line by scanning: convex envelope of phi on a grid, each gap polished.
+
+    ``lo, hi`` are guesses of the ends in u. Returns the ends and the mass left unresolved.
+    """  # fmt: skip
     grid, phi, vs, hull = work[0], work[1], work[2], work[3]
-    margin = 0.05 * (hi - lo) + 1e-3
+    first, final = min(lo, low), max(hi, high)
+    margin = 0.1 * (final - first) + 1e-3
     for sweep in range(3):
         # tracked from either side, and from the field itself
         v = b
         for k in range(SCAN):
             i = SCAN - 1 - k if sweep == 1 else k
-            u = lo - margin + (hi - lo + 2.0 * margin) * i / (SCAN - 1.0)
+            u = first - margin + (final - first + 2.0 * margin) * i / (SCAN - 1.0)
             v, value = transverse(u, b, b if sweep == 2 else v, Vb, ctx)
             if sweep == 0 or value < phi[i]:
                 grid[i], vs[i], phi[i] = u, v, value
@@ -197,11 +203,23 @@ def thorough(lo, hi, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out, sums, 
             top -= 1
         hull[top] = i
         top += 1
+    # the ends are where the envelope has the slopes low/Va and high/Va
+    begin, end = 0, top - 1
+    for h in range(1, top):
+        i, j = int(hull[h - 1]), int(hull[h])
+        slope = Va * (phi[j] - phi[i]) / (grid[j] - grid[i])
+        if slope < low:
+            begin = h
+        if slope > high and end == top - 1:
+            end = h - 1
+    i, j = int(hull[begin]), int(hull[end])
+    lo, vlo, _l = minimise(low, b, grid[i], vs[i], Va, Vb, 1e-6, ctx)
+    hi, vhi, _l = minimise(high, b, grid[j], vs[j], Va, Vb, 1e-6, ctx)
     lost = 0.0
-    start, v = lo, vs[0]
-    for h in range(1, top + 1):
+    start, v = lo, vlo
+    for h in range(begin + 1, end + 2):
         uL, uR, vR = hi, hi, v
-        if h < top:
+        if h <= end:
             i, j = int(hull[h - 1]), int(hull[h])
             if j - i < 2:
                 continue
@@ -209,27 +227,48 @@ def thorough(lo, hi, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out, sums, 
             a, uL, vL, uR, vR, found = slow_maxwell(
                 a, b, grid[i], vs[i], grid[j], vs[j], Va, Vb, ctx
             )
-            if not found or uR <= start or uL >= hi:
+            if not found:
+                # a gap narrower than the grid, or none: v must not be tracked across it
+                v = vs[j]
+                continue
+            if uR <= start or uL >= hi:
                 continue
         if uL > start:
-            regular, v = piece(start, uL, v, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out,
-                               sums, sizes)  # fmt: skip
-            if not regular:
-                lost += weight
+            hidden, v = piece(start, uL, v, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out,
+                              sums, sizes)  # fmt: skip
+            lost += hidden
         start, v = max(start, uR), vR
-    return lost
+    return lo, vlo, hi, vhi, lost
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def best_of(a, b, u1, v1, u2, v2, Va, Vb, ctx):
-    """Lower of the minima reached from the field itself and from two candidates."""
-    u, v, value = minimise(a, b, a, b, Va, Vb, 1e-6, ctx)
+def best_of(a, b, u, v, mu, mv, Va, Vb, tolerance, ctx):
+    """Lowest minimum reached from a candidate, from the field, and from a mirrored minimum.
+
+    Far out, where the loss saturates, the field is a minimum; the loss is even in (u, v), so the
+    image of a minimum on the other side competes with the one on this side.
+    """
+    u, v, value = minimise(a, b, u, v, Va, Vb, tolerance, ctx)
     for k in range(2):
-        su, sv = (u1, v1) if k == 0 else (u2, v2)
-        tu, tv, new = minimise(a, b, su, sv, Va, Vb, 1e-6, ctx)
-        if new < value - 1e-13 * abs(value):
+        su, sv = (a, b) if k == 0 else (mu, mv)
+        tu, tv, new = minimise(a, b, su, sv, Va, Vb, tolerance, ctx)
+        if new < value - 1e-12 * abs(value):
             u, v, value = tu, tv, new
     return u, v
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def undercut(a, b, uL, vL, uR, vR, Va, Vb, ctx):
+    """Whether another minimum lies below the two that meet at the jump."""
+    value = objective(a, b, uL, vL, Va, Vb, ctx)
+    limit = value - 1e-12 * abs(value)
+    if objective(a, b, 0.0, b, Va, Vb, ctx) < limit:
+        return True
+    if abs(uL + uR) + abs(vL + vR) < 0.3:
+        return False
+    _u, _v, first = minimise(a, b, -uL, -vL, Va, Vb, 1e-3, ctx)
+    _u, _v, second = minimise(a, b, -uR, -vR, Va, Vb, 1e-3, ctx)
+    return min(first, second) < limit
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -246,12 +285,12 @@ def line(b, mean, sd, Va, Vb, x, w, reach, wide, ctx, weight, out, sums, sizes, 
     folded = 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv)) < 0.0
     if warm[10] == 0.0:
         warm[0], warm[1], warm[2], warm[3] = min(low, -1.0), b, max(high, 1.0), b
-        lo, vlo = best_of(low, b, warm[0], b, warm[2], b, Va, Vb, ctx)
-        hi, vhi = best_of(high, b, warm[0], b, warm[2], b, Va, Vb, ctx)
+        lo, vlo = best_of(low, b, low, b, warm[0], b, Va, Vb, 1e-4, ctx)
+        hi, vhi = best_of(high, b, high, b, warm[2], b, Va, Vb, 1e-4, ctx)
         warm[8], warm[9] = 0.0, 0.0
     else:
-        lo, vlo, _l = minimise(low, b, warm[4], warm[5], Va, Vb, 1e-4, ctx)
-        hi, vhi, _l = minimise(high, b, warm[6], warm[7], Va, Vb, 1e-4, ctx)
+        lo, vlo = best_of(low, b, warm[4], warm[5], -warm[2], -warm[3], Va, Vb, 1e-4, ctx)
+        hi, vhi = best_of(high, b, warm[6], warm[7], -warm[0], -warm[1], Va, Vb, 1e-4, ctx)
     jump, uL, vL, uR, vR = centre + warm[8], warm[0], warm[1], warm[2], warm[3]
     gap = False
     if warm[9] == 1.0:
@@ -269,13 +308,15 @@ def line(b, mean, sd, Va, Vb, x, w, reach, wide, ctx, weight, out, sums, sizes, 
         else:
             clean = not folded
     if gap:
-        # zero below both: two jumps instead of one
-        both = objective(jump, b, uL, vL, Va, Vb, ctx)
-        clean = not objective(jump, b, 0.0, b, Va, Vb, ctx) < both - 1e-13 * abs(both)
-        if (jump < low and lo < uL + 1e-3) or (jump > high and hi > uR - 1e-3):
-            side = (uR, vR) if jump < low else (uL, vL)
-            lo, vlo, _l = minimise(low, b, side[0], side[1], Va, Vb, 1e-6, ctx)
-            hi, vhi, _l = minimise(high, b, side[0], side[1], Va, Vb, 1e-6, ctx)
+        clean = not undercut(jump, b, uL, vL, uR, vR, Va, Vb, ctx)
+        if jump < low and lo < uL + 1e-3:
+            lo, vlo, _l = minimise(low, b, uR, vR, Va, Vb, 1e-6, ctx)
+        if jump > high and hi > uR - 1e-3:
+            hi, vhi, _l = minimise(high, b, uL, vL, Va, Vb, 1e-6, ctx)
+        # u increases with a: anything else means a minimum that is not global
+        slack = 1e-3 * (hi - lo)
+        clean = clean and (lo <= uL + slack if jump > low else lo >= uR - slack)
+        clean = clean and (hi >= uR - slack if jump < high else hi <= uL + slack)
         warm[0], warm[1], warm[2], warm[3], warm[8] = uL, vL, uR, vR, jump - centre
     warm[4], warm[5], warm[6], warm[7] = lo, vlo, hi, vhi
     warm[9], warm[10] = 1.0 if gap else 0.0, 1.0
@@ -286,31 +327,29 @@ def line(b, mean, sd, Va, Vb, x, w, reach, wide, ctx, weight, out, sums, sizes, 
         if gap and low < jump < high:
             if lo < uL:
                 panels = int(math.ceil((jump - low) / (wide * sd)))
-                regular, end = piece(lo, uL, vlo, b, mean, sd, Va, Vb, x, w, panels, ctx, weight,
+                hidden, end = piece(lo, uL, vlo, b, mean, sd, Va, Vb, x, w, panels, ctx, weight,
                                      out, sums, sizes)  # fmt: skip
-                clean = regular and abs(end - vL) < 1e-3 * (1.0 + abs(vL))
+                clean = hidden == 0.0 and abs(end - vL) < 1e-3 * (1.0 + abs(vL))
             if clean and uR < hi:
                 panels = int(math.ceil((high - jump) / (wide * sd)))
-                regular, end = piece(uR, hi, vR, b, mean, sd, Va, Vb, x, w, panels, ctx, weight,
+                hidden, end = piece(uR, hi, vR, b, mean, sd, Va, Vb, x, w, panels, ctx, weight,
                                      out, sums, sizes)  # fmt: skip
-                clean = regular and abs(end - vhi) < 1e-2 * (1.0 + abs(vhi))
+                clean = hidden == 0.0 and abs(end - vhi) < 1e-2 * (1.0 + abs(vhi))
         else:
             panels = int(math.ceil((high - low) / (wide * sd)))
-            regular, end = piece(lo, hi, vlo, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out,
+            hidden, end = piece(lo, hi, vlo, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out,
                                  sums, sizes)  # fmt: skip
-            clean = regular and abs(end - vhi) < 1e-2 * (1.0 + abs(vhi))
+            clean = hidden == 0.0 and abs(end - vhi) < 1e-2 * (1.0 + abs(vhi))
         if clean:
             return 0.0
     for i in range(len(sums)):
         sums[i] = work[4, i]
         sizes[i] = work[5, i]
-    lo, vlo = best_of(low, b, lo, vlo, warm[0], warm[1], Va, Vb, ctx)
-    hi, vhi = best_of(high, b, hi, vhi, warm[2], warm[3], Va, Vb, ctx)
-    warm[4], warm[5], warm[6], warm[7] = lo, vlo, hi, vhi
-    work[0, SCAN] += weight
     panels = int(math.ceil((high - low) / (wide * sd)))
-    return thorough(lo, hi, b, mean, sd, Va, Vb, x, w, panels, ctx, weight, out, sums, sizes,
-                    work)  # fmt: skip
+    lo, vlo, hi, vhi, lost = thorough(low, high, lo, hi, b, mean, sd, Va, Vb, x, w, panels, ctx,
+                                      weight, out, sums, sizes, work)  # fmt: skip
+    warm[4], warm[5], warm[6], warm[7], warm[9] = lo, vlo, hi, vhi, 0.0
+    return lost
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -348,11 +387,10 @@ def opening_roots(lo, hi, zv, Va, Vb, c, n_context, samples, roots):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def closing_b(zu, zv, Va, Vb, ctx, most):
-    """The |b| at which the jump of a line closes; ``most`` if none below that."""
-    b = 0.0
-    value, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, b, ctx)
+    """The |b| at which the jump of a line closes: 0 without a jump, at most ``most``."""
+    value, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, 0.0, ctx)
     if 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv)) >= 0.0:
-        return most
+        return 0.0
     left, right = 0.0, most
     value, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, most, ctx)
     if 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv)) <= 0.0:
@@ -368,8 +406,37 @@ def closing_b(zu, zv, Va, Vb, ctx, most):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def line_sums(first, last, zus, zvs, zweights, field, response, b_nodes, b_weights, x, w,
-              reach, wide, c, n_context, n_moments, scan, sums, sizes, lost):
+def transverse_rule(middle, sd, edge, reach, b_nodes, b_weights, g, gw, bs, bw):
+    """Nodes and weights in b: panels that end where the jump closes, else Gauss-Hermite."""
+    low, high = middle - reach * sd, middle + reach * sd
+    if edge <= 0.0 or (not low < edge < high and not low < -edge < high):
+        for j in range(len(b_nodes)):
+            bs[j], bw[j] = middle + sd * b_nodes[j], b_weights[j]
+        return len(b_nodes)
+    norm = 1.0 / (sd * math.sqrt(2.0 * math.pi))
+    count = 0
+    left = low
+    for k in range(3):
+        right = min(max((-edge, edge, high)[k], low), high)
+        width = right - left
+        if width <= 0.0:
+            continue
+        panels = int(math.ceil(width / (4.0 * sd)))
+        for p in range(panels):
+            for i in range(len(g)):
+                b = left + width / panels * (p + g[i])
+                t = (b - middle) / sd
+                weight = norm * width / panels * gw[i] * math.exp(-0.5 * t * t)
+                if weight > 1e-14:
+                    bs[count], bw[count] = b, weight
+                    count += 1
+        left = right
+    return count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def line_sums(first, last, zus, zvs, zweights, field, response, b_nodes, b_weights, g, gw, x, w,
+              panelled, reach, wide, c, n_context, n_moments, scan, sums, sizes, lost):
     """Rows ``first:last`` of the sums, one row for each pair of sources.
 
     Parameters
@@ -384,6 +451,9 @@ def line_sums(first, last, zus, zvs, zweights, field, response, b_nodes, b_weigh
         Va and Vb.
     b_nodes, b_weights : arrays
         Rule for the standard normal xi.
+    g, gw : arrays
+        Gauss-Legendre rule on [0, 1], used in b where the lines' jump closes within range (if
+        ``panelled``).
     x, w : arrays
         Gauss-Legendre rule on [0, 1], used on each panel in u.
     reach, wide : float
@@ -397,6 +467,7 @@ def line_sums(first, last, zus, zvs, zweights, field, response, b_nodes, b_weigh
     warm = np.zeros(11)
     work = np.empty((6, max(SCAN + 1, n_moments)))
     work[0, SCAN] = 0.0
+    bs, bw = np.empty(8 * len(g) + len(b_nodes)), np.empty(8 * len(g) + len(b_nodes))
     Va, Vb = response[0], response[1]
     for row in range(first, last):
         zu, zv = zus[row], zvs[row]
@@ -407,9 +478,14 @@ def line_sums(first, last, zus, zvs, zweights, field, response, b_nodes, b_weigh
         lost[row] = 0.0
         warm[10] = 0.0
         middle = field[0] + field[1] * zu + field[2] * zv
-        for j in range(len(b_nodes)):
-            b = middle + field[3] * b_nodes[j]
-            mean = field[4] + field[5] * zu + field[6] * zv + field[7] * b_nodes[j]
+        edge = 0.0
+        if panelled:
+            edge = closing_b(zu, zv, Va, Vb, ctx, abs(middle) + reach * field[3])
+        count = transverse_rule(middle, field[3], edge, reach, b_nodes, b_weights, g, gw, bs, bw)
+        for j in range(count):
+            b = bs[j]
+            mean = field[4] + field[5] * zu + field[6] * zv
+            mean += field[7] * (b - middle) / field[3]
             lost[row] += line(b, mean, field[8], Va, Vb, x, w, reach, wide, ctx,
-                              zweights[row] * b_weights[j], out, sums[row], sizes[row], warm,
+                              zweights[row] * bw[j], out, sums[row], sizes[row], warm,
                               work, scan)  # fmt: skip

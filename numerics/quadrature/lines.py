@@ -20,24 +20,43 @@ Z_REACH = 7.0
 
 @dataclass(frozen=True)
 class Rung:
-    """One rule of the ladder: nodes per direction."""
+    """One rule of the ladder.
+
+    Attributes
+    ----------
+    b : int
+        Gauss-Hermite nodes in the transverse field.
+    panel_b : int
+        Gauss-Legendre nodes on each of the panels that end where the jump of the lines closes; 0
+        for Gauss-Hermite throughout (cheaper, but algebraic convergence).
+    zv : int
+        Gauss-Hermite nodes.
+    zu : int
+        Nodes per panel of 1.5 standard deviations, split where jumps set in.
+    u : int
+        Nodes per panel along a line.
+    reach, wide : float
+        Range of a line on either side and longest panel, in standard deviations.
+    """
 
     b: int
+    panel_b: int
     zv: int
     zu: int
     u: int
-    reach: float = 6.0
-    wide: float = 4.0
+    reach: float
+    wide: float
     width: float = 1.5
 
 
 LADDER = (
-    Rung(4, 6, 4, 8),
-    Rung(6, 8, 5, 10),
-    Rung(8, 12, 6, 12),
-    Rung(10, 16, 8, 14),
-    Rung(14, 22, 10, 18),
-    Rung(20, 32, 14, 24),
+    Rung(4, 0, 8, 5, 8, 4.5, 4.0),
+    Rung(6, 0, 12, 6, 8, 5.0, 3.0),
+    Rung(10, 0, 16, 8, 10, 5.4, 2.8),
+    Rung(12, 7, 16, 8, 12, 5.8, 3.0),
+    Rung(12, 10, 20, 10, 13, 6.2, 3.0),
+    Rung(16, 14, 30, 14, 16, 6.8, 3.0),
+    Rung(22, 20, 44, 20, 22, 7.2, 3.0),
 )
 
 
@@ -137,8 +156,8 @@ def apply(module, suffix: str, group, spec: Specification, c, rung: Rung, scan: 
     kernel = getattr(module, f"line_sums{suffix}")
 
     def part(first, last):
-        kernel(first, last, zu, zv, weights, spec.field, spec.response, b_nodes, b_weights, x, w,
-               rung.reach, rung.wide, c, group["context"], group["moments"], scan, sums, sizes,
+        kernel(first, last, zu, zv, weights, spec.field, spec.response, b_nodes, b_weights, *legendre(max(rung.panel_b, 1)), x, w,
+               rung.panel_b > 0, rung.reach, rung.wide, c, group["context"], group["moments"], scan, sums, sizes,
                lost)  # fmt: skip
 
     chunks = 4 * workers()

@@ -1,0 +1,110 @@
+"""Finding a state on a named branch at given parameters."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+import numpy as np
+
+import theory
+from numerics.problem import Problem
+from numerics.protocol import ProblemLike
+from numerics.solvers import Solution, solve
+from numerics.status import Status
+from theory.errors import ConvergenceError
+from theory.free_energy import FreeEnergy
+
+
+@functools.lru_cache(maxsize=32)
+def _cached(model: FreeEnergy, reduction: str, branch: str | None) -> Problem:
+    return theory.derive(model, ansatz=reduction).compile(branch=branch)
+
+
+def compiled(model: FreeEnergy, branch: str | None, params: Mapping[str, float]) -> Problem:
+    """The compiled problem of a branch, with the reduction that the parameters allow."""
+    system = theory.derive(model, values=params)
+    reduction = system.ansaetze[0].name if system.ansaetze else "none"
+    return _cached(model, reduction, branch)
+
+
+def locate(
+    problem: ProblemLike,
+    params: Mapping[str, float] | None = None,
+    *,
+    accuracy: float = 1e-7,
+    method: str = "auto",
+    raise_on_failure: bool = True,
+) -> Solution:
+    """A solution on the problem's branch.
+
+    The model's own starting points are tried first; if they fail, or lead to another branch, the
+    solution is carried from the model's default parameters in a straight line. Where the branch
+    does not exist, the state that the equations fall back to is returned, and its ``kind`` says so.
+
+    Raises
+    ------
+    ConvergenceError
+        If there is no solution at all.
+    """
+    values = problem.values(params)
+    first = solve(
+        problem, values, accuracy=max(accuracy, 1e-4), method=method, raise_on_failure=False
+    )
+    found = first
+    if not _belongs(first):
+        carried = _carry(problem, values, method)
+        if carried is not None and (carried.status.success or not first.status.success):
+            found = carried
+    if found.status.success:
+        found = solve(
+            problem, values, found.x, accuracy=accuracy, method=method, raise_on_failure=False
+        )
+    if raise_on_failure and not found.status.success:
+        where = f" branch {problem.branch}" if problem.branch else ""
+        raise ConvergenceError(f"{problem.name}{where}: {found.message}", found)
+    return found
+
+
+def _belongs(solution: Solution) -> bool:
+    return solution.status.success and solution.branch in (None, solution.kind)
+
+
+def _carry(problem: ProblemLike, values: dict[str, float], method: str) -> Solution | None:
+    """Natural continuation from the default parameters to ``values``, with adaptive steps."""
+    defaults = getattr(problem, "defaults", {})
+    origin = {**values, **defaults}
+    # values tied by an ansatz must stay tied
+    origin = {k: (values[k] if k.startswith("A") else v) for k, v in origin.items()}
+    state = solve(problem, origin, accuracy=1e-4, raise_on_failure=False, method=method)
+    if not _belongs(state):
+        return None
+    here, step = 0.0, 0.25
+    while here < 1.0 and step > 1e-3:
+        there = min(1.0, here + step)
+        point = {k: origin[k] + there * (values[k] - origin[k]) for k in values}
+        start = state.x
+        if not problem.in_domain(start, point):
+            step /= 2
+            continue
+        new = solve(problem, point, start, accuracy=1e-4, raise_on_failure=False, method=method)
+        if _belongs(new):
+            state, here, step = new, there, min(2 * step, 0.5)
+        else:
+            if there == 1.0 and new.status.success and step < 0.05:
+                return new
+            step /= 2
+    return state if here >= 1.0 else None
+
+
+def same_kind(a: Solution, b: Solution) -> bool:
+    """Whether two solutions lie on one branch by symmetry."""
+    return a.kind == b.kind
+
+
+def distance(problem: ProblemLike, a: Solution, b: Solution) -> float:
+    """Largest difference of two states in natural units."""
+    return float(np.max(np.abs(a.x - b.x) / problem.scale(a.x, a.params)))
+
+
+__all__ = ["Status", "compiled", "distance", "locate", "same_kind"]

@@ -1,0 +1,105 @@
+"""Where a function of the solution vanishes along one branch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from numerics.branches import locate
+from numerics.continuation.transition import Transition
+from numerics.protocol import ProblemLike
+from numerics.solvers import Solution, solve
+from numerics.status import Status
+
+
+def root(
+    problem: ProblemLike,
+    function: Callable[[Solution], tuple[float, float]],
+    params: Mapping[str, float] | None = None,
+    parameter: str = "alpha",
+    span: tuple[float, float] = (0.3, 10.0),
+    *,
+    guess: float | None = None,
+    accuracy: float = 1e-7,
+    callback: Callable[[dict], Any] | None = None,
+) -> Transition:
+    """Value of ``parameter`` at which ``function(solution)`` is zero.
+
+    Parameters
+    ----------
+    problem : Problem
+    function : callable
+        Returns the value and its error bar, for example
+        ``difference_of("test_error", "baseline_error")``.
+    guess : float, optional
+        Start of the secant iteration.
+
+    Returns
+    -------
+    Transition
+        ``error`` is the function's error bar divided by its slope, plus the last step.
+    """
+    values = problem.values(params)
+    low, high = span
+    name = problem.branch or "solution"
+    here = guess if guess is not None else values.get(parameter, 0.5 * (low + high))
+    here = min(max(here, low), high)
+    state: Solution | None = None
+    seen: list[tuple[float, float, float]] = []
+    status, level = Status.MAX_STEPS, 1e-5
+    for _ in range(25):
+        point = {**values, parameter: here}
+        if state is None or not problem.in_domain(state.x, point):
+            state = locate(problem, point, accuracy=level, raise_on_failure=False)
+        else:
+            state = solve(problem, point, state.x, accuracy=level, raise_on_failure=False)
+        if not state.status.success and state.status is not Status.ACCURACY_NOT_REACHED:
+            status = Status.BRANCH_LOST
+            break
+        value, error = function(state)
+        seen.append((here, value, error))
+        if callback is not None:
+            callback({"stage": "searching", parameter: here, "value": value})
+        if len(seen) < 2:
+            here = min(here * 1.05 if here else 0.01 * (high - low), high)
+            continue
+        (x0, f0, _), (x1, f1, e1) = seen[-2:]
+        slope = (f1 - f0) / (x1 - x0) if x1 != x0 else math.nan
+        step = -f1 / slope if slope else math.nan
+        if not math.isfinite(step):
+            status = Status.STALLED
+            break
+        noise = abs(e1 / slope)
+        if level <= accuracy and abs(step) <= max(0.3 * noise, 1e-10 * abs(here)):
+            total = noise + abs(step)
+            return _found(parameter, here, total, Status.CONVERGED, name, state, f1, slope, values,
+                          seen)  # fmt: skip
+        if abs(step) < 1e-3 * abs(here):
+            level = accuracy
+        here = min(max(here + max(-0.3 * here, min(step, 0.3 * here)), low), high)
+        if len(seen) > 3 and seen[-1][0] == seen[-2][0] == here:
+            status = Status.NO_CROSSING
+            break
+    return _found(parameter, math.nan, math.nan, status, name, state, math.nan, math.nan, values,
+                  seen)  # fmt: skip
+
+
+def difference_of(a: str, b: str) -> Callable[[Solution], tuple[float, float]]:
+    """Function for `root`: difference of two observables with the sum of their errors."""
+
+    def function(solution: Solution) -> tuple[float, float]:
+        errors = solution.observable_errors
+        return solution[a] - solution[b], errors.get(a, 0.0) + errors.get(b, 0.0)
+
+    return function
+
+
+def _found(parameter, value, error, status, name, state, residual, slope, values, seen):
+    return Transition(
+        kind="observable", parameter=parameter, value=value, error=error,
+        interval=(value - error, value + error), status=status,
+        states={name: state} if state is not None else {}, residual=residual, slope=slope,
+        message=status.message(), params={k: v for k, v in values.items() if k != parameter},
+        scanned=[(x, f) for x, f, _ in seen],
+    )  # fmt: skip

@@ -1,0 +1,66 @@
+"""A transition as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from numerics.solvers import Solution
+from numerics.solvers.solution import _finite
+from numerics.status import Status
+
+
+@dataclass(frozen=True)
+class Transition:
+    """Where something happens as a parameter changes, and how well that is known.
+
+    Attributes
+    ----------
+    kind : str
+        "first-order" (energies cross) or "observable" (a function of the state vanishes).
+    parameter : str
+    value, error : float
+        NaN where there is none.
+    interval : (float, float)
+        Encloses the value.
+    status : Status
+    states : dict of str to Solution
+        By branch name, at the value.
+    residual : float
+        Energy difference (or function value) left there.
+    slope : float
+        Derivative of that with respect to the parameter.
+    message : str
+    params : dict
+        The other parameters.
+    scanned : list of (parameter value, residual)
+        All points at which both branches were compared.
+    """
+
+    kind: str
+    parameter: str
+    value: float
+    error: float
+    interval: tuple[float, float]
+    status: Status
+    states: dict[str, Solution]
+    residual: float
+    slope: float
+    message: str
+    params: dict[str, float]
+    scanned: list[tuple[float, float]] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data, ready for JSON."""
+        return {
+            "kind": self.kind,
+            "parameter": self.parameter,
+            f"{self.parameter}_c": _finite(self.value),
+            f"{self.parameter}_c_error": _finite(self.error),
+            "interval": [_finite(v) for v in self.interval],
+            "status": self.status.name.lower(),
+            "message": self.message,
+            "energy_difference": _finite(self.residual),
+            "slope": _finite(self.slope),
+            "parameters": self.params,
+            "branches": {name: s.to_dict() for name, s in self.states.items()},
+        }

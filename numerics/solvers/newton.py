@@ -1,0 +1,169 @@
+"""Safeguarded Newton iteration on the scaled residual.
+
+The Jacobian is exact where the problem has one, else a difference quotient at a loose accuracy of
+the quadrature; Broyden updates keep it useful while the residual is evaluated at the accuracy asked
+for. Init, step, done and result are separate, so that a notebook can watch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from numerics.protocol import ProblemLike
+from numerics.status import Status
+
+
+@dataclass(frozen=True)
+class NewtonSettings:
+    """Settings of the iteration.
+
+    Attributes
+    ----------
+    tolerance : float
+        On the largest residual in units of the natural scales.
+    loose : float
+        Accuracy of the quadrature for difference quotients and far from the solution.
+    max_steps : int
+        Counts every attempt, accepted or not.
+    """
+
+    tolerance: float = 1e-8
+    loose: float = 1e-4
+    max_steps: int = 60
+
+
+@dataclass
+class NewtonState:
+    """State of the iteration; ``status`` is None while it runs."""
+
+    x: np.ndarray
+    residual: np.ndarray
+    accuracy: float
+    jacobian: np.ndarray | None = None
+    fresh: bool = False
+    steps: int = 0
+    status: Status | None = None
+    history: list[float] = field(default_factory=list)
+
+
+def scaled(problem: ProblemLike, x, params, residual) -> float:
+    """Largest residual in units of the natural scales; infinite if not finite."""
+    value = float(np.max(np.abs(residual) / problem.scale(x, params), initial=0.0))
+    return value if np.isfinite(value) else np.inf
+
+
+def difference_jacobian(problem: ProblemLike, x, params, accuracy: float) -> np.ndarray:
+    """Central differences, with steps far above the noise of the quadrature."""
+    exact = problem.jacobian(x, params, accuracy)
+    if exact is not None:
+        return exact
+    n = len(x)
+    scale = problem.scale(x, params)
+    jacobian = np.empty((n, n))
+    for j in range(n):
+        step = 2e-3 * scale[j]
+        shifted = []
+        for sign in (1, -1):
+            point = x.copy()
+            point[j] += sign * step
+            if problem.in_domain(point, params):
+                shifted.append((sign * step, problem.residual(point, params, accuracy)))
+        if not shifted:
+            jacobian[:, j] = np.nan
+            continue
+        if len(shifted) == 1:
+            shifted.append((0.0, problem.residual(x, params, accuracy)))
+        (ha, ra), (hb, rb) = shifted
+        jacobian[:, j] = (ra - rb) / (ha - hb)
+    return jacobian
+
+
+def init(problem: ProblemLike, start, params, settings: NewtonSettings, accuracy) -> NewtonState:
+    """Start at ``start``: coarse first, fine once the residual is small."""
+    x = np.array(start, dtype=float)
+    if not problem.in_domain(x, params):
+        state = NewtonState(x, np.full(len(x), np.nan), accuracy)
+        state.status = Status.LEFT_DOMAIN
+        return state
+    coarse = max(accuracy, settings.loose)
+    return NewtonState(x, problem.residual(x, params, coarse), coarse)
+
+
+def step(problem: ProblemLike, state: NewtonState, params, settings, accuracy) -> None:
+    """One attempt: a Newton step with backtracking, or a fresh Jacobian after a failed one."""
+    state.steps += 1
+    size = scaled(problem, state.x, params, state.residual)
+    state.history.append(size)
+    if not np.isfinite(size):
+        state.status = Status.NON_FINITE
+        return
+    if state.accuracy > accuracy and size <= max(10 * settings.tolerance, 0.3 * state.accuracy):
+        state.accuracy = accuracy
+        state.residual = problem.residual(state.x, params, accuracy)
+        return
+    if state.accuracy <= accuracy and size <= settings.tolerance:
+        state.status = Status.CONVERGED
+        return
+    if state.jacobian is None:
+        loose = max(accuracy, settings.loose)
+        state.jacobian, state.fresh = difference_jacobian(problem, state.x, params, loose), True
+    try:
+        direction = np.linalg.solve(state.jacobian, -state.residual)
+    except np.linalg.LinAlgError:
+        direction = np.full(len(state.x), np.nan)
+    if not np.all(np.isfinite(direction)):
+        state.status = Status.SINGULAR
+        return
+    _move(problem, state, params, direction, size)
+
+
+def _move(problem, state, params, direction, size) -> None:
+    """Backtrack along ``direction``; update the Jacobian by Broyden's rule."""
+    fraction = 1.0
+    # no unknown may change by more than twice its own size at once
+    limit = np.max(np.abs(direction) / problem.scale(state.x, params))
+    fraction = min(fraction, 2.0 / limit) if limit > 0 else fraction
+    for _ in range(12):
+        x = state.x + fraction * direction
+        if problem.in_domain(x, params):
+            residual = problem.residual(x, params, state.accuracy)
+            new = scaled(problem, x, params, residual)
+            if new < (1 - 1e-3 * fraction) * size:
+                move = x - state.x
+                change = residual - state.residual
+                if problem.jacobian(x, params, state.accuracy) is not None:
+                    state.jacobian = None
+                elif new > 0.3 * size:
+                    state.jacobian = None  # too poor to repair
+                else:
+                    correction = np.outer(change - state.jacobian @ move, move)
+                    state.jacobian = state.jacobian + correction / (move @ move)
+                state.x, state.residual, state.fresh = x, residual, False
+                return
+        fraction *= 0.5
+    if state.fresh:
+        state.status = Status.STALLED
+    state.jacobian = None
+
+
+def newton(
+    problem: ProblemLike,
+    start,
+    params: dict[str, float],
+    accuracy: float,
+    settings: NewtonSettings | None = None,
+    callback=None,
+) -> NewtonState:
+    """Run to an end; the returned state has a status."""
+    settings = settings or NewtonSettings()
+    state = init(problem, start, params, settings, accuracy)
+    while state.status is None:
+        if state.steps >= settings.max_steps:
+            state.status = Status.MAX_STEPS
+            break
+        step(problem, state, params, settings, accuracy)
+        if callback is not None and state.history:
+            callback({"step": state.steps, "residual": state.history[-1]})
+    return state

@@ -1,0 +1,161 @@
+"""The result of a solve: numbers with their errors and a verdict."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from numerics.protocol import Evaluation, ProblemLike
+from numerics.status import Status
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A state, its energy and observables.
+
+    Attributes
+    ----------
+    model, branch, kind : str
+        ``branch`` is what was asked for, ``kind`` what was found (they differ where the branch does
+        not exist and the equations fall back to another one).
+    state, errors : dict
+        Order parameters; error bars include quadrature and residual.
+    params : dict
+    energy, energy_error : float
+    observables, observable_errors : dict
+    gradient : dict
+        dE/d(parameter) by the envelope theorem, with ``gradient_error``.
+    residual : float
+        Largest undamped residual in units of the natural scales.
+    residual_error : float
+        Its quadrature error, in the same units.
+    status : Status
+    steps, evaluations : int
+        Solver steps, integrand evaluations of the final evaluation.
+    """
+
+    model: str
+    branch: str | None
+    kind: str
+    state: dict[str, float]
+    errors: dict[str, float]
+    params: dict[str, float]
+    energy: float
+    energy_error: float
+    observables: dict[str, float]
+    observable_errors: dict[str, float]
+    gradient: dict[str, float]
+    gradient_error: dict[str, float]
+    residual: float
+    residual_error: float
+    status: Status
+    steps: int
+    evaluations: int
+    unresolved: float = 0.0
+    settings: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def x(self) -> np.ndarray:
+        """The state as an array, in the order of the problem's unknowns."""
+        return np.array(list(self.state.values()))
+
+    @property
+    def message(self) -> str:
+        return self.status.message(residual=self.residual, steps=self.steps)
+
+    def __getitem__(self, name: str) -> float:
+        for source in (self.state, self.observables, self.params):
+            if name in source:
+                return source[name]
+        if name == "energy":
+            return self.energy
+        raise KeyError(name)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data, ready for JSON (no NaN or infinity: those become None)."""
+        return {
+            "model": self.model,
+            "branch": self.branch,
+            "kind": self.kind,
+            "parameters": self.params,
+            **self.state,
+            "errors": _finite(self.errors),
+            "energy": _finite(self.energy),
+            "energy_error": _finite(self.energy_error),
+            **_finite(self.observables),
+            "observable_errors": _finite(self.observable_errors),
+            "gradient": _finite(self.gradient),
+            "residual": _finite(self.residual),
+            "residual_error": _finite(self.residual_error),
+            "unresolved": self.unresolved,
+            "status": self.status.name.lower(),
+            "message": self.message,
+            "steps": self.steps,
+            "evaluations": self.evaluations,
+        }
+
+
+def _finite(value):
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    return value if math.isfinite(value) else None
+
+
+def make_solution(
+    problem: ProblemLike,
+    x: np.ndarray,
+    params: dict[str, float],
+    evaluation: Evaluation,
+    jacobian: np.ndarray,
+    status: Status,
+    steps: int,
+    tolerance: float,
+    settings: dict[str, object],
+) -> Solution:
+    """Error bars and verdict from the last evaluation and Jacobian.
+
+    The state's error is ``|J^{-1}| (|residual| + quadrature error)``. The energy is stationary, so
+    that error enters it to second order only.
+    """
+    scale = problem.scale(x, params)
+    bound = np.abs(evaluation.residual) + evaluation.residual_error
+    try:
+        inverse = np.abs(np.linalg.inv(jacobian))
+        errors = inverse @ bound
+    except np.linalg.LinAlgError:
+        errors = np.full(len(x), np.inf)
+    residual = float(np.max(np.abs(evaluation.residual) / scale, initial=0.0))
+    residual_error = float(np.max(evaluation.residual_error / scale, initial=0.0))
+    if not np.all(np.isfinite(evaluation.residual)):
+        status = Status.NON_FINITE
+    elif status is Status.CONVERGED and not residual <= tolerance + residual_error:
+        status = Status.STALLED
+    elif status is Status.CONVERGED and not evaluation.ok:
+        status = Status.ACCURACY_NOT_REACHED
+    relative = float(np.max(errors / scale, initial=0.0))
+    magnitude = abs(evaluation.energy) + float(np.sum(bound))
+    second_order = magnitude * relative**2 if np.isfinite(relative) else math.inf
+    x = problem.canonical(x)
+    return Solution(
+        model=problem.name,
+        branch=problem.branch,
+        kind=problem.classify(x, params),
+        state=dict(zip(problem.unknowns, map(float, x), strict=True)),
+        errors=dict(zip(problem.unknowns, map(float, errors), strict=True)),
+        params=dict(params),
+        energy=evaluation.energy,
+        energy_error=evaluation.energy_error + second_order,
+        observables=evaluation.observables,
+        observable_errors=evaluation.observable_errors,
+        gradient=evaluation.gradient,
+        gradient_error=evaluation.gradient_error,
+        residual=residual,
+        residual_error=residual_error,
+        status=status,
+        steps=steps,
+        evaluations=evaluation.evaluations,
+        unresolved=evaluation.unresolved,
+        settings=settings,
+    )
