@@ -202,7 +202,11 @@ class Problem:
         return out
 
     def evaluate(self, x, params=None, accuracy: float | None = None) -> Evaluation:
-        """Residual, energy, parameter slopes and observables, each with its error."""
+        """Residual, energy, parameter slopes and observables, each with its error.
+
+        ``accuracy`` chooses the rule; the error says whether it was reached (`solve` takes finer
+        rules until it is).
+        """
         c = self._controls(x, params)
         moments = self._moments(c, accuracy, estimate=True)
         out = self._assemble(c, moments.values)
@@ -217,7 +221,6 @@ class Problem:
             }
 
         energy = self._where["energy"]
-        finite = bool(np.all(np.isfinite(out)))
         return Evaluation(
             residual=self._residual_of(out, c),
             residual_error=errors[:n],
@@ -229,7 +232,7 @@ class Problem:
             gradient_error=pick("slope ", errors),
             evaluations=moments.points,
             unresolved=moments.unresolved,
-            ok=finite and not moments.relative_error > (accuracy or DEFAULT_ACCURACY),
+            relative_error=moments.relative_error,
         )
 
     def conjugate_values(self, x, params=None, accuracy: float | None = None) -> dict[str, float]:

@@ -26,8 +26,8 @@ class Evaluation:
         Evaluations of integrands.
     unresolved : float
         Probability mass on which the proximal point could not be certified.
-    ok : bool
-        Finite, and the accuracy asked for was reached.
+    relative_error : float
+        Of the expectations, in units of the expected absolute values: the accuracy reached.
     """
 
     residual: np.ndarray
@@ -40,7 +40,7 @@ class Evaluation:
     gradient_error: dict[str, float] = field(default_factory=dict)
     evaluations: int = 1
     unresolved: float = 0.0
-    ok: bool = True
+    relative_error: float = 0.0
 
 
 class ProblemLike(Protocol):

@@ -112,6 +112,7 @@ def make_solution(
     status: Status,
     steps: int,
     tolerance: float,
+    accuracy: float,
     settings: dict[str, object],
 ) -> Solution:
     """Error bars and verdict from the last evaluation and Jacobian.
@@ -132,7 +133,7 @@ def make_solution(
         status = Status.NON_FINITE
     elif status is Status.CONVERGED and not residual <= tolerance + residual_error:
         status = Status.STALLED
-    elif status is Status.CONVERGED and not evaluation.ok:
+    elif status is Status.CONVERGED and not evaluation.relative_error <= accuracy:
         status = Status.ACCURACY_NOT_REACHED
     relative = float(np.max(errors / scale, initial=0.0))
     magnitude = abs(evaluation.energy) + float(np.sum(bound))

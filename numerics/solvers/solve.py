@@ -9,12 +9,19 @@ import numpy as np
 
 from numerics.protocol import ProblemLike
 from numerics.solvers.damped import damped
-from numerics.solvers.newton import NewtonSettings, NewtonState, difference_jacobian, newton
+from numerics.solvers.newton import (
+    NewtonSettings,
+    NewtonState,
+    difference_jacobian,
+    newton,
+    scaled,
+)
 from numerics.solvers.solution import Solution, make_solution
 from numerics.status import Status
 from theory.errors import ConvergenceError, DomainError, ParameterError
 
 METHODS = ("auto", "newton", "damped")
+FINEST = 1e-11
 
 
 def solve(
@@ -172,11 +179,36 @@ def _helped(problem, x, values, accuracy, settings, callback, failed: NewtonStat
 
 
 def _finish(problem, state, values, accuracy, goal, status, method) -> Solution:
-    evaluation = problem.evaluate(state.x, values, accuracy)
+    """Evaluate with errors; take finer rules, and a few more steps, until they are small enough."""
+    rule, spent = accuracy, 0
+    evaluation = problem.evaluate(state.x, values, rule)
     jacobian = state.jacobian
     if jacobian is None:
         jacobian = difference_jacobian(problem, state.x, values, max(accuracy, 1e-4))
+    while status is Status.CONVERGED:
+        size = scaled(problem, state.x, values, evaluation.residual)
+        fine = evaluation.relative_error <= accuracy
+        if (fine and size <= goal) or spent >= 12 or not np.isfinite(size):
+            break
+        if not fine and size <= max(goal, 0.1 * evaluation.relative_error):
+            if rule < FINEST or rule < 1e-4 * accuracy:
+                break
+            rule *= 0.1
+        else:
+            x = _chord(problem, state.x, values, evaluation.residual, jacobian)
+            if x is None:
+                break
+            state.x = x
+        spent += 1
+        evaluation = problem.evaluate(state.x, values, rule)
     settings = {"accuracy": accuracy, "tolerance": goal, "method": method}
-    return make_solution(
-        problem, state.x, values, evaluation, jacobian, status, state.steps, goal, settings
-    )
+    return make_solution(problem, state.x, values, evaluation, jacobian, status,
+                         state.steps + spent, goal, accuracy, settings)  # fmt: skip
+
+
+def _chord(problem, x, values, residual, jacobian):
+    try:
+        new = x - np.linalg.solve(jacobian, residual)
+    except np.linalg.LinAlgError:
+        return None
+    return new if problem.in_domain(new, values) else None
