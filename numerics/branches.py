@@ -11,21 +11,29 @@ import theory
 from numerics.problem import Problem
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
-from numerics.status import Status
+from theory.derive import check_values, reduction_for
 from theory.errors import ConvergenceError
 from theory.free_energy import FreeEnergy
+from theory.system import SaddlePointSystem
 
 
 @functools.lru_cache(maxsize=32)
-def _cached(model: FreeEnergy, reduction: str, branch: str | None) -> Problem:
-    return theory.derive(model, ansatz=reduction).compile(branch=branch)
+def derived(model: FreeEnergy, reduction: str | None) -> SaddlePointSystem:
+    """The model's system under one reduction, derived once."""
+    return theory.derive(model, ansatz=reduction or "none")
 
 
-def compiled(model: FreeEnergy, branch: str | None, params: Mapping[str, float]) -> Problem:
+@functools.lru_cache(maxsize=64)
+def _compiled(model: FreeEnergy, reduction: str | None, branch: str | None) -> Problem:
+    return derived(model, reduction).compile(branch=branch)
+
+
+def compiled(
+    model: FreeEnergy, branch: str | None = None, params: Mapping[str, float] | None = None
+) -> Problem:
     """The compiled problem of a branch, with the reduction that the parameters allow."""
-    system = theory.derive(model, values=params)
-    reduction = system.ansaetze[0].name if system.ansaetze else "none"
-    return _cached(model, reduction, branch)
+    reduction = reduction_for(model, check_values(model, params or {}))
+    return _compiled(model, reduction.name if reduction else None, branch)
 
 
 def locate(
@@ -97,14 +105,7 @@ def _carry(problem: ProblemLike, values: dict[str, float], method: str) -> Solut
     return state if here >= 1.0 else None
 
 
-def same_kind(a: Solution, b: Solution) -> bool:
-    """Whether two solutions lie on one branch by symmetry."""
-    return a.kind == b.kind
-
-
 def distance(problem: ProblemLike, a: Solution, b: Solution) -> float:
     """Largest difference of two states in natural units."""
     return float(np.max(np.abs(a.x - b.x) / problem.scale(a.x, a.params)))
 
-
-__all__ = ["Status", "compiled", "distance", "locate", "same_kind"]

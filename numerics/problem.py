@@ -79,7 +79,7 @@ class Problem:
 
     def values(self, params: Mapping[str, float] | None) -> dict[str, float]:
         """All parameters, defaults filled in and bounds checked."""
-        values = check_values(self.system, params or {})
+        values = check_values(self.system.model, params or {})
         for ansatz in self.system.ansaetze:
             broken = broken_requirement(ansatz, values)
             if broken:

@@ -70,10 +70,14 @@ def derive(
         if broken:
             raise AnsatzError(broken)
         return reduce(system, named[ansatz])
-    for candidate in model.reductions:
-        if broken_requirement(candidate, values or {}) is None:
-            return reduce(system, candidate)
-    return system
+    allowed = reduction_for(model, values or {})
+    return system if allowed is None else reduce(system, allowed)
+
+
+def reduction_for(model: FreeEnergy, values: Mapping[str, float]) -> Ansatz | None:
+    """The first reduction of the model whose requirements hold."""
+    allowed = (a for a in model.reductions if broken_requirement(a, values) is None)
+    return next(allowed, None)
 
 
 def broken_requirement(ansatz: Ansatz, values: Mapping[str, float]) -> str | None:
@@ -213,7 +217,7 @@ def is_identically_zero(expression: sp.Expr) -> bool:
     return all(sp.cancel(sp.together(c)) == 0 for c in coefficients.values())
 
 
-def check_values(system: SaddlePointSystem, given: Mapping[str, float]) -> dict[str, float]:
+def check_values(model: FreeEnergy, given: Mapping[str, float]) -> dict[str, float]:
     """Defaults completed by ``given``, every value checked against its bounds.
 
     Raises
@@ -221,11 +225,11 @@ def check_values(system: SaddlePointSystem, given: Mapping[str, float]) -> dict[
     ParameterError
         For an unknown name, a missing value or one out of bounds.
     """
-    declared = {p.name: p for p in system.model.parameters}
+    declared = {p.name: p for p in model.parameters}
     for name in given:
         if name not in declared:
             raise ParameterError(
-                f"unknown parameter {name!r} of {system.model.name}; it has: "
+                f"unknown parameter {name!r} of {model.name}; it has: "
                 f"{', '.join(declared)}"
             )
     values = {}
@@ -233,7 +237,7 @@ def check_values(system: SaddlePointSystem, given: Mapping[str, float]) -> dict[
         value = given.get(name, p.default)
         if value is None:
             raise ParameterError(
-                f"{system.model.name} needs a value for {name}; give it with --set {name}=VALUE "
+                f"{model.name} needs a value for {name}; give it with --set {name}=VALUE "
                 f"or params={{{name!r}: ...}}"
             )
         value = float(value)

@@ -59,9 +59,11 @@ def derive(
     out: Annotated[Path | None, Parameter(name="--out", help="Write to this file.")] = None,
 ) -> int:
     """Derive the saddle-point equations and print the derivation (Markdown with LaTeX)."""
-    from numerics.cli.inputs import load_system
+    import theory
+    from numerics.cli.inputs import load_model
 
-    system, _ = load_system(model, settings, ansatz=ansatz)
+    declared, params = load_model(model, settings)
+    system = theory.derive(declared, ansatz=ansatz, values=params)
     if branch:
         system = system.branch(branch)
     output.emit_derivation(system, json=json, latex=latex, out=out)
@@ -74,19 +76,23 @@ def solve(
     *,
     branch: Annotated[str | None, Parameter(help="Branch, such as positional.")] = None,
     settings: Settings = None,
-    accuracy: Accuracy = 1e-8,
+    accuracy: Accuracy = 1e-6,
     method: Annotated[str, Parameter(help="newton, damped or auto.")] = "auto",
     json: Json = False,
     plot: Plot = None,
 ) -> int:
     """Solve the saddle-point equations for one branch at one set of parameters."""
-    from numerics.branches import locate
-    from numerics.cli.inputs import check_accuracy, load_system
+    from numerics.branches import compiled, locate
+    from numerics.cli.inputs import check_accuracy, check_branch, load_model
 
     check_accuracy(accuracy)
-    system, params = load_system(model, settings)
-    problem = _compiled(system, branch)
-    solution = locate(problem, params, accuracy=accuracy, method=method)
+    declared, params = load_model(model, settings)
+    check_branch(declared, branch)
+    with output.Progress(quiet=json) as progress:
+        progress({"stage": "deriving and compiling (the first time takes longer)"})
+        problem = compiled(declared, branch, params)
+        progress({"stage": "solving"})
+        solution = locate(problem, params, accuracy=accuracy, method=method)
     output.emit_solution(solution, json)
     if plot is not None:
         from numerics.plotting import plot_solution
@@ -106,45 +112,34 @@ def transition(
     over: Annotated[
         str | None, Parameter(help="Parameter and range to search, NAME=LO:HI.")
     ] = None,
-    accuracy: Accuracy = 1e-8,
+    accuracy: Accuracy = 1e-6,
     json: Json = False,
     plot: Plot = None,
     no_plot: Annotated[bool, Parameter(negative=(), help="Do not draw the figure.")] = False,
 ) -> int:
     """Find where the energies of two branches cross: the first-order transition."""
-    from numerics.cli.inputs import check_accuracy, load_system, transition_range
-    from numerics.first_order import find_transition
+    from numerics.cli.inputs import check_accuracy, load_model, transition_range
+    from numerics.first_order import branch_curves, find_transition
 
     check_accuracy(accuracy)
-    system, params = load_system(model, settings)
-    pair, parameter, span = transition_range(system, between, over, settings)
-    progress = output.Progress(quiet=json)
-    with progress:
+    declared, params = load_model(model, settings)
+    pair, parameter, span = transition_range(declared, between, over, settings)
+    if plot is None and not json and not no_plot:
+        plot = Path(f"{declared.name}_transition.png")
+    with output.Progress(quiet=json) as progress:
         found = find_transition(
-            system, params, between=pair, parameter=parameter, span=span, accuracy=accuracy,
+            declared, params, between=pair, parameter=parameter, span=span, accuracy=accuracy,
             callback=progress,
         )  # fmt: skip
-    output.emit_transition(found, system, json)
-    if plot is None and not json and not no_plot:
-        plot = Path(f"{system.name}_transition.png")
+        curves = branch_curves(declared, found, span, callback=progress) if plot else []
+    output.emit_transition(found, json)
     if plot is not None:
-        _draw_transition(found, plot, explicit=json is False)
+        from numerics.plotting import plot_transition
+
+        plot_transition(declared, found, curves, plot)
+        if not json:
+            output.note(f"figure: {plot}")
     return 0 if found.status.success else 1
-
-
-def _draw_transition(found, path: Path, explicit: bool) -> None:
-    from numerics.plotting import plot_transition
-
-    plot_transition(found, path)
-    if explicit:
-        Console(stderr=True).print(f"figure: {path}")
-
-
-def _compiled(system, branch):
-    """The compiled problem, with a word of warning before a slow first compilation."""
-    from numerics.first_order import compiled
-
-    return compiled(system, branch)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-import theory
 from theory.derive import check_values
 from theory.errors import ModelError, ParameterError
+from theory.free_energy import FreeEnergy
 from theory.models import get
-from theory.system import SaddlePointSystem
 
 
 def parse_settings(settings: list[str] | None) -> dict[str, float]:
@@ -37,15 +36,11 @@ def parse_number(text: str, name: str) -> float:
     return value
 
 
-def load_system(
-    name: str, settings: list[str] | None, *, ansatz: str | None = None
-) -> tuple[SaddlePointSystem, dict[str, float]]:
-    """The derived system (with the reduction that the values allow) and all parameter values."""
+def load_model(name: str, settings: list[str] | None) -> tuple[FreeEnergy, dict[str, float]]:
+    """The model and the values of all its parameters."""
     given = parse_settings(settings)
     model = get(name)
-    bare = theory.derive(model, ansatz="none")
-    values = check_values(bare, given) if ansatz is None else given
-    return theory.derive(model, values=values, ansatz=ansatz), values
+    return model, check_values(model, given)
 
 
 def check_accuracy(accuracy: float) -> None:
@@ -56,26 +51,29 @@ def check_accuracy(accuracy: float) -> None:
         )
 
 
+def check_branch(model: FreeEnergy, branch: str | None) -> None:
+    if branch is not None and branch not in model.branches:
+        there = ", ".join(model.branches) or "none; leave --branch out"
+        raise ModelError(f"{model.name} has no branch {branch!r}; it has: {there}")
+
+
 def transition_range(
-    system: SaddlePointSystem,
+    model: FreeEnergy,
     between: tuple[str, str] | None,
     over: str | None,
     settings: list[str] | None,
 ) -> tuple[tuple[str, str], str, tuple[float, float]]:
     """Branches, parameter and range of a transition; the model's own where none are given."""
-    declared = system.model.transition
+    declared = model.transition
     pair = between or declared.get("between")
     if pair is None:
-        there = ", ".join(system.branches) or "none"
+        there = ", ".join(model.branches) or "none"
         raise ModelError(
-            f"{system.name} declares no transition; name two branches with --between A B "
+            f"{model.name} declares no transition; name two branches with --between A B "
             f"(it has: {there})"
         )
     for branch in pair:
-        if branch not in system.branches:
-            raise ModelError(
-                f"{system.name} has no branch {branch!r}; it has: {', '.join(system.branches)}"
-            )
+        check_branch(model, branch)
     if pair[0] == pair[1]:
         raise ModelError(f"--between {pair[0]} {pair[1]}: the two branches must differ")
     if over is None:
@@ -84,15 +82,15 @@ def transition_range(
         parameter, span = declared["parameter"], declared["span"]
     else:
         parameter, span = parse_range(over)
-    names = [p.name for p in system.model.parameters]
+    names = [p.name for p in model.parameters]
     if parameter not in names:
         raise ParameterError(
-            f"unknown parameter {parameter!r} of {system.name}; it has: {', '.join(names)}"
+            f"unknown parameter {parameter!r} of {model.name}; it has: {', '.join(names)}"
         )
     if over is not None and parameter in parse_settings(settings):
         raise ParameterError(f"{parameter} is given twice: with --set and with --over")
     for end in span:
-        check_values(system, {parameter: end})
+        check_values(model, {parameter: end})
     return (pair[0], pair[1]), parameter, span
 
 

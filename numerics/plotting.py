@@ -1,0 +1,128 @@
+"""Figures, readable in black and white; matplotlib is imported only when one is drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from numerics.continuation import Branch, Transition
+from numerics.protocol import ProblemLike
+from numerics.solvers import Solution
+from theory.errors import ParameterError
+from theory.free_energy import FreeEnergy
+
+STYLES = (("#1b6ca8", "-"), ("#c8553d", "--"), ("#3a7d44", "-."), ("#666666", ":"))
+
+
+def _pyplot():
+    try:
+        import matplotlib
+    except ImportError:
+        raise ParameterError(
+            "figures need matplotlib: pip install 'spinodal[plot]', or leave the figure out with "
+            "--no-plot"
+        ) from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update({
+        "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
+        "legend.frameon": False, "figure.dpi": 160, "mathtext.fontset": "cm",
+    })  # fmt: skip
+    return plt
+
+
+def _save(figure, path: Path) -> None:
+    plt = _pyplot()
+    try:
+        figure.savefig(path, bbox_inches="tight")
+    except (OSError, ValueError) as error:
+        raise ParameterError(f"cannot write the figure {path}: {error}") from None
+    finally:
+        plt.close(figure)
+
+
+def symbol(name: str) -> str:
+    """Mathematical notation of a name."""
+    greek = {"alpha": r"\alpha", "omega": r"\omega", "sigma": r"\sigma", "theta": r"\theta",
+             "lambda": r"\lambda", "Delta": r"\Delta"}  # fmt: skip
+    return f"${greek.get(name, name)}$"
+
+
+def plot_transition(
+    model: FreeEnergy, found: Transition, curves: list[Branch], path: Path
+) -> None:
+    """Energies, their difference and order parameters against the parameter, crossing marked."""
+    plt = _pyplot()
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10.5, 3.2))
+    label = symbol(found.parameter)
+    for curve, (color, line) in zip(curves, STYLES, strict=False):
+        name = curve.points[0].kind
+        left.plot(curve.values, curve["energy"], line, color=color, label=name)
+        for k, unknown in enumerate(curve.points[0].state):
+            if str(unknown) in _drawn(model):
+                right.plot(curve.values, curve[unknown], line, color=color, lw=1.0 + 0.8 * (k % 2),
+                           label=f"{symbol(unknown)} {name}")  # fmt: skip
+    if len(curves) == 2:
+        _difference(middle, found, curves)
+    left.set(xlabel=label, ylabel="energy $E$")
+    right.set(xlabel=label, ylabel="order parameters")
+    middle.set(xlabel=label, ylabel="energy difference")
+    if np.isfinite(found.value):
+        for axis in (left, middle, right):
+            axis.axvline(found.value, color="black", lw=0.8, ls=(0, (1, 2)))
+        state = next(iter(found.states.values()))
+        left.plot([found.value], [state.energy], "o", color="black", ms=4)
+        middle.plot([found.value], [0], "o", color="black", ms=4)
+        left.set_title(f"{label}$_c$ = {found.value:.6f}", fontsize=9, loc="left")
+    left.legend()
+    right.legend(fontsize=7)
+    settings = ", ".join(f"{symbol(k)} = {v:g}" for k, v in found.params.items())
+    figure.suptitle(f"{model.title}\n{settings}", fontsize=9, y=1.06)
+    figure.tight_layout()
+    _save(figure, path)
+
+
+def _drawn(model: FreeEnergy) -> set[str]:
+    """Order parameters worth drawing: those that tell the branches apart, and q."""
+    telling = {str(s) for a in model.branches.values() for s in a.nonzero}
+    return telling | {"q"}
+
+
+def _difference(axis, found: Transition, curves: list[Branch]) -> None:
+    a, b = curves
+    low = max(a.values.min(), b.values.min())
+    high = min(a.values.max(), b.values.max())
+    grid = np.linspace(low, high, 200)
+    from scipy.interpolate import PchipInterpolator
+
+    values = [PchipInterpolator(c.values, c["energy"])(grid) for c in curves]
+    axis.plot(grid, values[0] - values[1], color="black", lw=1.2)
+    axis.axhline(0, color="gray", lw=0.6)
+    names = [c.points[0].kind for c in curves]
+    axis.set_title(f"E({names[0]}) - E({names[1]})", fontsize=9, loc="left")
+
+
+def plot_solution(problem: ProblemLike, solution: Solution, path: Path) -> None:
+    """Order parameters, energy and observables of one state as labelled bars with error bars."""
+    plt = _pyplot()
+    values = {
+        **{symbol(k): (v, solution.errors[k]) for k, v in solution.state.items()},
+        "energy": (solution.energy, solution.energy_error),
+        **{k.replace("_", " "): (v, solution.observable_errors[k])
+           for k, v in solution.observables.items()},
+    }  # fmt: skip
+    figure, axis = plt.subplots(figsize=(5.5, 0.32 * len(values) + 0.9))
+    rows = range(len(values))
+    axis.barh(rows, [abs(v) for v, _ in values.values()], color="#9db9cf", edgecolor="black",
+              lw=0.6, xerr=[e if np.isfinite(e) else 0 for _, e in values.values()])  # fmt: skip
+    axis.set_yticks(list(rows), list(values))
+    axis.invert_yaxis()
+    axis.set_xscale("log")
+    for row, (value, _) in zip(rows, values.values(), strict=True):
+        axis.annotate(f" {value:.7g}", (max(abs(value), axis.get_xlim()[0]), row), va="center",
+                      fontsize=7)  # fmt: skip
+    settings = ", ".join(f"{symbol(k)} = {v:g}" for k, v in solution.params.items())
+    axis.set_title(f"{problem.name}, {solution.kind}\n{settings}", fontsize=8, loc="left")
+    _save(figure, path)
