@@ -66,7 +66,7 @@ def locate(
             found = carried
     if found.status.success:
         found = solve(
-            problem, values, found.x, accuracy=accuracy, method=method, raise_on_failure=False
+            problem, values, found, accuracy=accuracy, method=method, raise_on_failure=False
         )
     if raise_on_failure and not found.status.success:
         where = f" branch {problem.branch}" if problem.branch else ""
@@ -95,7 +95,7 @@ def _carry(problem: ProblemLike, values: dict[str, float], method: str) -> Solut
         if not problem.in_domain(start, point):
             step /= 2
             continue
-        new = solve(problem, point, start, accuracy=1e-4, raise_on_failure=False, method=method)
+        new = solve(problem, point, state, accuracy=1e-4, raise_on_failure=False, method=method)
         if _belongs(new):
             state, here, step = new, there, min(2 * step, 0.5)
         else:

@@ -66,9 +66,9 @@ def branch_curves(
         problem = compiled(model, name, {**found.params, found.parameter: span[0]})
         here = state.params[found.parameter]
         low, high = _window(here, span)
-        left = follow(problem, state, found.parameter, (here, low), points=points,
+        left = follow(problem, state, found.parameter, (here, low), points=points, finest=8,
                       accuracy=accuracy, callback=callback)  # fmt: skip
-        right = follow(problem, state, found.parameter, (here, high), points=points,
+        right = follow(problem, state, found.parameter, (here, high), points=points, finest=8,
                        accuracy=accuracy, callback=callback)  # fmt: skip
         curves.append(Branch(found.parameter, left.points[::-1] + right.points[1:], right.status))
     return curves

@@ -60,10 +60,13 @@ def plot_transition(
     for curve, (color, line) in zip(curves, STYLES, strict=False):
         name = curve.points[0].kind
         left.plot(curve.values, curve["energy"], line, color=color, label=name)
-        for k, unknown in enumerate(curve.points[0].state):
-            if str(unknown) in _drawn(model):
-                right.plot(curve.values, curve[unknown], line, color=color, lw=1.0 + 0.8 * (k % 2),
-                           label=f"{symbol(unknown)} {name}")  # fmt: skip
+        for unknown in curve.points[0].state:
+            if unknown in _drawn(model):
+                right.plot(curve.values, curve[unknown], line, color=color)
+                right.annotate(
+                    f" {symbol(unknown)} {name}", (curve.values[-1], curve[unknown][-1]),
+                    va="center", fontsize=8, color=color,
+                )  # fmt: skip
     if len(curves) == 2:
         _difference(middle, found, curves)
     left.set(xlabel=label, ylabel="energy $E$")
@@ -77,17 +80,15 @@ def plot_transition(
         middle.plot([found.value], [0], "o", color="black", ms=4)
         left.set_title(f"{label}$_c$ = {found.value:.6f}", fontsize=9, loc="left")
     left.legend()
-    right.legend(fontsize=7)
     settings = ", ".join(f"{symbol(k)} = {v:g}" for k, v in found.params.items())
-    figure.suptitle(f"{model.title}\n{settings}", fontsize=9, y=1.06)
+    figure.suptitle(f"{model.title}: {settings}", fontsize=9)
     figure.tight_layout()
     _save(figure, path)
 
 
 def _drawn(model: FreeEnergy) -> set[str]:
-    """Order parameters worth drawing: those that tell the branches apart, and q."""
-    telling = {str(s) for a in model.branches.values() for s in a.nonzero}
-    return telling | {"q"}
+    """Order parameters worth drawing: those that tell the branches apart."""
+    return {str(s) for a in model.branches.values() for s in a.nonzero}
 
 
 def _difference(axis, found: Transition, curves: list[Branch]) -> None:

@@ -19,7 +19,7 @@ from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
 from numerics.status import Status
 
-SEARCH = 1e-5
+SEARCH = 4e-5
 
 
 class _Pair:
@@ -40,7 +40,7 @@ class _Pair:
             solution = None
             if last is not None and problem.in_domain(last.x, params):
                 solution = solve(
-                    problem, params, last.x, accuracy=accuracy, raise_on_failure=False
+                    problem, params, last, accuracy=accuracy, raise_on_failure=False
                 )
             if not _belongs(solution):
                 solution = locate(problem, params, accuracy=accuracy, raise_on_failure=False)

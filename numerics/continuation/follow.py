@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,14 @@ def follow(
     span: tuple[float, float],
     *,
     points: int = 20,
+    finest: int = 64,
     accuracy: float = 1e-5,
     max_attempts: int = 400,
     callback: Callable[[dict], Any] | None = None,
 ) -> Branch:
     """Follow a solution from ``span[0]`` to ``span[1]`` (either direction).
 
-    The step adapts between a quarter of a percent of the range and the range divided by
-    ``points``. A point that has another kind, or lies far from its secant prediction, is rejected.
+    The step adapts between the range divided by ``points`` and that again by ``finest``. A point that has another kind, or lies far from its secant prediction, is rejected.
 
     Parameters
     ----------
@@ -40,6 +41,8 @@ def follow(
     span : (from, to)
     points : int
         About as many points as wanted.
+    finest : int
+        The step may shrink to this fraction of its first length.
     accuracy : float
         Of the expectations.
     max_attempts : int
@@ -58,7 +61,7 @@ def follow(
         )
     here, end = map(float, span)
     longest = (end - here) / max(points, 1)
-    shortest, step = abs(longest) / 64, longest
+    shortest, step = abs(longest) / finest, longest
     branch = Branch(parameter)
     first = solve(problem, {**start.params, parameter: here}, start.x, accuracy=accuracy,
                   raise_on_failure=False)  # fmt: skip
@@ -79,7 +82,8 @@ def follow(
         if (there - end) * np.sign(longest) > 0 or abs(there - end) < 1e-9 * abs(end):
             there = end
         predicted = _predict(problem, branch, parameter, there)
-        new = solve(problem, {**last.params, parameter: there}, predicted, accuracy=accuracy,
+        start = replace(last, state=dict(zip(last.state, predicted, strict=True)))
+        new = solve(problem, {**last.params, parameter: there}, start, accuracy=accuracy,
                     raise_on_failure=False)  # fmt: skip
         if new.status.success and new.kind == last.kind and not _jumped(problem, new, last, branch):
             branch.points.append(new)

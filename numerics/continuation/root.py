@@ -47,13 +47,13 @@ def root(
     here = min(max(here, low), high)
     state: Solution | None = None
     seen: list[tuple[float, float, float]] = []
-    status, level = Status.MAX_STEPS, 1e-5
+    status, level = Status.MAX_STEPS, 4e-5
     for _ in range(25):
         point = {**values, parameter: here}
         if state is None or not problem.in_domain(state.x, point):
             state = locate(problem, point, accuracy=level, raise_on_failure=False)
         else:
-            state = solve(problem, point, state.x, accuracy=level, raise_on_failure=False)
+            state = solve(problem, point, state, accuracy=level, raise_on_failure=False)
         if not state.status.success and state.status is not Status.ACCURACY_NOT_REACHED:
             status = Status.BRANCH_LOST
             break

@@ -51,12 +51,12 @@ class Rung:
 
 LADDER = (
     Rung(4, 0, 8, 5, 8, 4.5, 4.0),
-    Rung(6, 0, 12, 6, 8, 5.0, 3.0),
-    Rung(10, 0, 16, 8, 10, 5.4, 2.8),
-    Rung(12, 7, 16, 8, 12, 5.8, 3.0),
-    Rung(12, 10, 20, 10, 13, 6.2, 3.0),
-    Rung(16, 14, 30, 14, 16, 6.8, 3.0),
-    Rung(22, 20, 44, 20, 22, 7.2, 3.0),
+    Rung(6, 0, 11, 6, 8, 5.0, 3.0),
+    Rung(10, 0, 15, 7, 10, 5.4, 2.8),
+    Rung(12, 7, 20, 9, 12, 5.8, 3.0),
+    Rung(14, 10, 27, 11, 13, 6.2, 3.0),
+    Rung(18, 14, 36, 14, 16, 6.7, 3.0),
+    Rung(24, 20, 48, 20, 22, 7.2, 3.0),
 )
 
 
@@ -169,7 +169,7 @@ def apply(module, suffix: str, group, spec: Specification, c, rung: Rung, scan: 
     return sums.sum(axis=0), sizes.sum(axis=0), float(lost.sum()), 2 * n * rung.b * rung.u
 
 
-THRESHOLDS = (2e-5, 5e-6, 5e-7, 1e-7, 1e-8)
+THRESHOLDS = (1e-4, 3.5e-5, 4e-6, 5e-7, 6e-8)
 
 
 def rung_for(target: float) -> int:
@@ -193,18 +193,17 @@ def integrate(module, suffix, group, spec, c, target: float, estimate: bool) -> 
 
 
 def ladder_error(history: list[np.ndarray], sizes: np.ndarray) -> np.ndarray:
-    """Error of ``history[0]`` from the rules below it.
+    """Error of ``history[0]`` from the rules below it, one relative error for all moments.
 
-    The last difference is scaled by r/(1-r), with r the ratio of the last two differences: the tail
-    of a geometric series. The scale is kept between 0.3 and 4 (slow convergence: kinks that no
-    panel ends at), and a moment whose rules agree by chance gets a share of the largest difference.
+    The largest last difference D times r/(1-r), with r the ratio of the last two differences (the
+    tail of a geometric series), but at least half of D and a quarter of the difference before.
+    The largest is taken since single moments agree by chance; the quarter, since whole rules do.
     """
     size = np.maximum(sizes, 1e-300)
-    difference = np.abs(history[0] - history[1])
-    typical = float(np.max(difference / size))
-    scale = 1.0
+    last = float(np.max(np.abs(history[0] - history[1]) / size))
     if len(history) > 2:
         before = float(np.max(np.abs(history[1] - history[2]) / size))
-        ratio = typical / before if before > typical else 1.0
-        scale = min(max(ratio / (1.0 - ratio), 0.3), 4.0) if ratio < 1.0 else 4.0
-    return np.maximum(scale * np.maximum(difference, 0.3 * typical * size), 1e-14 * size)
+        ratio = last / before if before > 0 else 0.0
+        tail = min(max(ratio / (1.0 - ratio), 0.5), 8.0) if ratio < 1.0 else 8.0
+        last = max(tail * last, 0.25 * before)
+    return max(last, 1e-14) * size

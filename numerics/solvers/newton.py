@@ -155,10 +155,13 @@ def newton(
     accuracy: float,
     settings: NewtonSettings | None = None,
     callback=None,
+    jacobian: np.ndarray | None = None,
 ) -> NewtonState:
-    """Run to an end; the returned state has a status."""
+    """Run to an end; the returned state has a status. ``jacobian`` is a first guess."""
     settings = settings or NewtonSettings()
     state = init(problem, start, params, settings, accuracy)
+    if jacobian is not None and jacobian.shape == (len(state.x), len(state.x)):
+        state.jacobian = jacobian
     while state.status is None:
         if state.steps >= settings.max_steps:
             state.status = Status.MAX_STEPS

@@ -34,6 +34,8 @@ class Solution:
     status : Status
     steps, evaluations : int
         Solver steps, integrand evaluations of the final evaluation.
+    jacobian : array
+        Of the residual, good enough to start a solve nearby.
     """
 
     model: str
@@ -55,6 +57,7 @@ class Solution:
     evaluations: int
     unresolved: float = 0.0
     settings: dict[str, object] = field(default_factory=dict)
+    jacobian: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     @property
     def x(self) -> np.ndarray:
@@ -142,7 +145,7 @@ def make_solution(
     return Solution(
         model=problem.name,
         branch=problem.branch,
-        kind=problem.classify(x, params),
+        kind=problem.classify(x, params, min(max(1e-4, 3 * relative), 0.1)),
         state=dict(zip(problem.unknowns, map(float, x), strict=True)),
         errors=dict(zip(problem.unknowns, map(float, errors), strict=True)),
         params=dict(params),
@@ -159,4 +162,5 @@ def make_solution(
         evaluations=evaluation.evaluations,
         unresolved=evaluation.unresolved,
         settings=settings,
+        jacobian=jacobian,
     )

@@ -27,7 +27,7 @@ FINEST = 1e-11
 def solve(
     problem: ProblemLike,
     params: Mapping[str, float] | None = None,
-    start: Iterable[float] | Mapping[str, float] | None = None,
+    start: Iterable[float] | Mapping[str, float] | Solution | None = None,
     *,
     accuracy: float = 1e-7,
     tolerance: float | None = None,
@@ -44,8 +44,9 @@ def solve(
         From `SaddlePointSystem.compile`, or anything that follows `ProblemLike`.
     params : mapping, optional
         Control parameters; defaults of the model where not given.
-    start : array or mapping, optional
-        State to start from; by default the problem's own starting points, in turn.
+    start : array, mapping or Solution, optional
+        State to start from; by default the problem's own starting points, in turn. A solution of the
+        same problem nearby also lends its Jacobian.
     accuracy : float
         Relative accuracy asked of the expectations.
     tolerance : float, optional
@@ -69,12 +70,15 @@ def solve(
         raise ParameterError(f"unknown method {method!r}; choose from {', '.join(METHODS)}")
     values = problem.values(params)
     goal = accuracy if tolerance is None else tolerance
+    guess = None
+    if isinstance(start, Solution):
+        start, guess = start.x, start.jacobian
     starts = [_given(problem, start, values)] if start is not None else problem.starts(values)
     if not starts:
         raise DomainError(f"{problem.name}: no starting point inside the domain; give start=...")
     best: Solution | None = None
     for x in starts:
-        found = _attempt(problem, x, values, accuracy, goal, method, max_steps, callback)
+        found = _attempt(problem, x, values, accuracy, goal, method, max_steps, callback, guess)
         if best is None or _better(found, best):
             best = found
         if found.status.success or found.status is Status.ACCURACY_NOT_REACHED:
@@ -149,7 +153,9 @@ def _better(a: Solution, b: Solution) -> bool:
     return a.status.success > b.status.success or a.residual < b.residual
 
 
-def _attempt(problem, x, values, accuracy, goal, method, max_steps, callback) -> Solution:
+def _attempt(
+    problem, x, values, accuracy, goal, method, max_steps, callback, guess
+) -> Solution:
     settings = NewtonSettings(tolerance=goal, max_steps=max_steps or 60)
     if method == "damped":
         x, status, steps = damped(
@@ -157,7 +163,7 @@ def _attempt(problem, x, values, accuracy, goal, method, max_steps, callback) ->
         )
         state = NewtonState(x, np.empty(0), accuracy, status=status, steps=steps)
     else:
-        state = newton(problem, x, values, accuracy, settings, callback)
+        state = newton(problem, x, values, accuracy, settings, callback, guess)
         if method == "auto" and state.status is not Status.CONVERGED:
             state = _helped(problem, x, values, accuracy, settings, callback, state)
     status = Status.MAX_STEPS if state.status is None else state.status
