@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numerics import continuation
+    from numerics.solvers import solve, solve_all
+    from numerics.status import Status
 
 __all__ = ["Status", "continuation", "solve", "solve_all"]
 

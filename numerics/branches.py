@@ -42,12 +42,15 @@ def locate(
     *,
     accuracy: float = 1e-7,
     method: str = "auto",
+    refine: bool = True,
+    carry: bool = True,
     raise_on_failure: bool = True,
 ) -> Solution:
     """A solution on the problem's branch.
 
     The model's own starting points are tried first; if they fail, or lead to another branch, the
-    solution is carried from the model's default parameters in a straight line. Where the branch
+    solution is carried from the model's default parameters in a straight line (unless ``carry`` is
+    False). Where the branch
     does not exist, the state that the equations fall back to is returned, and its ``kind`` says so.
 
     Raises
@@ -57,25 +60,30 @@ def locate(
     """
     values = problem.values(params)
     first = solve(
-        problem, values, accuracy=max(accuracy, 1e-4), method=method, raise_on_failure=False
-    )
+        problem, values, accuracy=max(accuracy, 1e-4), method=method, refine=False,
+        raise_on_failure=False,
+    )  # fmt: skip
     found = first
-    if not _belongs(first):
+    if carry and not belongs(first):
         carried = _carry(problem, values, method)
-        if carried is not None and (carried.status.success or not first.status.success):
+        if carried is not None and (carried.status.usable or not first.status.usable):
             found = carried
-    if found.status.success:
+    if found.status.usable:
         found = solve(
-            problem, values, found, accuracy=accuracy, method=method, raise_on_failure=False
-        )
+            problem, values, found, accuracy=accuracy, method=method, refine=refine,
+            raise_on_failure=False,
+        )  # fmt: skip
     if raise_on_failure and not found.status.success:
         where = f" branch {problem.branch}" if problem.branch else ""
         raise ConvergenceError(f"{problem.name}{where}: {found.message}", found)
     return found
 
 
-def _belongs(solution: Solution) -> bool:
-    return solution.status.success and solution.branch in (None, solution.kind)
+def belongs(solution: Solution) -> bool:
+    """Whether a solution is usable and on the branch that was asked for."""
+    return solution.status.usable and (
+        solution.branch in (None, solution.kind) or solution.kind == "solution"
+    )
 
 
 def _carry(problem: ProblemLike, values: dict[str, float], method: str) -> Solution | None:
@@ -84,23 +92,23 @@ def _carry(problem: ProblemLike, values: dict[str, float], method: str) -> Solut
     origin = {**values, **defaults}
     # values tied by an ansatz must stay tied
     origin = {k: (values[k] if k.startswith("A") else v) for k, v in origin.items()}
-    state = solve(problem, origin, accuracy=1e-4, raise_on_failure=False, method=method)
-    if not _belongs(state):
+    state = solve(problem, origin, accuracy=1e-4, refine=False, raise_on_failure=False,
+                  method=method)  # fmt: skip
+    if not belongs(state):
         return None
     here, step = 0.0, 0.25
-    while here < 1.0 and step > 1e-3:
+    while here < 1.0 and step > 0.03:
         there = min(1.0, here + step)
         point = {k: origin[k] + there * (values[k] - origin[k]) for k in values}
         start = state.x
         if not problem.in_domain(start, point):
             step /= 2
             continue
-        new = solve(problem, point, state, accuracy=1e-4, raise_on_failure=False, method=method)
-        if _belongs(new):
+        new = solve(problem, point, state, accuracy=1e-4, refine=False, raise_on_failure=False,
+                    method=method)  # fmt: skip
+        if belongs(new):
             state, here, step = new, there, min(2 * step, 0.5)
         else:
-            if there == 1.0 and new.status.success and step < 0.05:
-                return new
             step /= 2
     return state if here >= 1.0 else None
 
@@ -108,4 +116,3 @@ def _carry(problem: ProblemLike, values: dict[str, float], method: str) -> Solut
 def distance(problem: ProblemLike, a: Solution, b: Solution) -> float:
     """Largest difference of two states in natural units."""
     return float(np.max(np.abs(a.x - b.x) / problem.scale(a.x, a.params)))
-

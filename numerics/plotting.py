@@ -50,9 +50,7 @@ def symbol(name: str) -> str:
     return f"${greek.get(name, name)}$"
 
 
-def plot_transition(
-    model: FreeEnergy, found: Transition, curves: list[Branch], path: Path
-) -> None:
+def plot_transition(model: FreeEnergy, found: Transition, curves: list[Branch], path: Path) -> None:
     """Energies, their difference and order parameters against the parameter, crossing marked."""
     plt = _pyplot()
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10.5, 3.2))

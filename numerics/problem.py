@@ -21,11 +21,14 @@ DEFAULT_ACCURACY = 1e-7
 
 
 @functools.cache
-def kernel_sources() -> dict[str, str]:
+def kernel_sources() -> dict[str, tuple[str, ...]]:
     """Text of the integration kernels, to be included in generated modules."""
     folder = resources.files("numerics.kernels")
-    files = {"planar": "lines", "proximal": "proximal", "smooth": "smooth"}
-    return {kind: (folder / f"{name}.py").read_text() for kind, name in files.items()}
+    files = {"planar": ("minima", "lines"), "proximal": ("proximal",), "smooth": ("smooth",)}
+    return {
+        kind: tuple((folder / f"{name}.py").read_text() for name in names)
+        for kind, names in files.items()
+    }
 
 
 class Problem:

@@ -28,6 +28,11 @@ class Status(IntEnum):
         """Whether the result is what was asked for."""
         return self in (Status.CONVERGED, Status.REACHED_BOUND)
 
+    @property
+    def usable(self) -> bool:
+        """Whether the numbers hold within their errors, be these larger than asked or not."""
+        return self.success or self is Status.ACCURACY_NOT_REACHED
+
     def message(self, **numbers: object) -> str:
         """The meaning of the status and the next thing to try."""
         details = ", ".join(

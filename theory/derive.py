@@ -63,8 +63,7 @@ def derive(
         named = {a.name: a for a in model.reductions}
         if ansatz not in named:
             raise AnsatzError(
-                f"{model.name} has no reduction {ansatz!r}; there are: "
-                f"{', '.join(named) or 'none'}"
+                f"{model.name} has no reduction {ansatz!r}; there are: {', '.join(named) or 'none'}"
             )
         broken = broken_requirement(named[ansatz], values or {})
         if broken:
@@ -104,7 +103,10 @@ def _stationarity(model: FreeEnergy):
     for hat in model.conjugates:
         x, value = _solve_linear(model, hat, orders)
         entropic[x] = value
-    for what, found, wanted in (("order parameter", entropic, orders), ("conjugate", channel, hats)):
+    for what, found, wanted in (
+        ("order parameter", entropic, orders),
+        ("conjugate", channel, hats),
+    ):
         if set(found) != wanted:
             lost = ", ".join(sorted(map(str, wanted - set(found))))
             raise DerivationError(f"{model.name}: no equation determines the {what} {lost}")
@@ -211,9 +213,7 @@ def is_identically_zero(expression: sp.Expr) -> bool:
     expanded = expand_expectations(expression)
     if expanded == 0:
         return True
-    coefficients = sp.collect(
-        expanded, list(expanded.atoms(GaussianExpectation)), evaluate=False
-    )
+    coefficients = sp.collect(expanded, list(expanded.atoms(GaussianExpectation)), evaluate=False)
     return all(sp.cancel(sp.together(c)) == 0 for c in coefficients.values())
 
 
@@ -229,8 +229,7 @@ def check_values(model: FreeEnergy, given: Mapping[str, float]) -> dict[str, flo
     for name in given:
         if name not in declared:
             raise ParameterError(
-                f"unknown parameter {name!r} of {model.name}; it has: "
-                f"{', '.join(declared)}"
+                f"unknown parameter {name!r} of {model.name}; it has: {', '.join(declared)}"
             )
     values = {}
     for name, p in declared.items():

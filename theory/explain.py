@@ -63,9 +63,7 @@ def _measures(system) -> list[str]:
         mean = sp.Matrix(list(node.mean))
         text += [
             rf"Expectations over {_names(node.variables)}, jointly Gaussian:",
-            _display(
-                rf"\mu = {_tex(mean.T)}, \qquad \Sigma = {_tex(sp.Matrix(node.covariance))}"
-            ),
+            _display(rf"\mu = {_tex(mean.T)}, \qquad \Sigma = {_tex(sp.Matrix(node.covariance))}"),
         ]
     envelopes = set().union(*(n.atoms(Moreau) for n in system.energy.atoms(GaussianExpectation)))
     for moreau in envelopes:
@@ -80,7 +78,7 @@ def _measures(system) -> list[str]:
             "Rules used: envelope theorem, $\\partial_{W_i} \\mathcal M = -g_i$ and "
             "$\\partial_{V_{ij}} \\mathcal M = -\\tfrac12 g_i g_j$; Bonnet and Price for "
             "derivatives with respect to the Gaussian mean and covariance; Stein's identity "
-            "$E[\\partial_i f] = E[f\\, (\\Sigma^{-1}(x-\\mu))_i]$ for the second derivative, since "
+            "$E[\\partial_i f] = E[f\\, (\\Sigma^{-1}(x-\\mu))_i]$ for second derivatives: "
             "$g$ jumps where two proximal points exchange.",
         ]
     return text
@@ -91,9 +89,7 @@ def _ansaetze(system) -> list[str]:
         return []
     text = ["## Ansatz"]
     for ansatz in system.ansaetze:
-        image = ", ".join(
-            f"${_tex(k)} = {_tex(v)}$" for k, v in ansatz.all_substitutions.items()
-        )
+        image = ", ".join(f"${_tex(k)} = {_tex(v)}$" for k, v in ansatz.all_substitutions.items())
         why = f" ({ansatz.description})" if ansatz.description else ""
         reason = ", ".join(s.name for s in ansatz.symmetries)
         checked = f" Symmetry checked: {reason}." if reason else ""

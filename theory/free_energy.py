@@ -146,9 +146,7 @@ class FreeEnergy:
     ):
         self.expression = sp.sympify(expression)
         self.unknowns = tuple(unknowns)
-        self.parameters = tuple(
-            p if isinstance(p, Parameter) else Parameter(p) for p in parameters
-        )
+        self.parameters = tuple(p if isinstance(p, Parameter) else Parameter(p) for p in parameters)
         self.conjugates = tuple(conjugates)
         self.domain = tuple(sp.sympify(c) for c in domain)
         self.observables = {k: sp.sympify(v) for k, v in (observables or {}).items()}

@@ -1,4 +1,4 @@
-"""Hints from a model to the integrator. They choose a rule; they never change what is integrated."""
+"""Hints from a model to the integrator: they choose a rule, never what is integrated."""
 
 from __future__ import annotations
 

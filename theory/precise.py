@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import mpmath
 import sympy as sp
@@ -12,9 +13,7 @@ from theory.nodes import GaussianExpectation, Moreau
 from theory.system import SaddlePointSystem
 
 
-def evaluate(
-    expression: sp.Expr, values: Mapping[sp.Symbol, float], digits: int = 30
-) -> mpmath.mpf:
+def evaluate(expression: sp.Expr, values: Mapping[sp.Symbol, float], digits: int = 30) -> Any:
     """Value of ``expression`` at ``values`` with about ``digits`` digits.
 
     Expectations of smooth integrands over one or two variables are integrated adaptively.
@@ -39,7 +38,7 @@ def evaluate(
         return +mpmath.mpf(result)
 
 
-def _number(value) -> mpmath.mpf:
+def _number(value) -> Any:
     return value if isinstance(value, mpmath.mpf) else mpmath.mpf(value)
 
 
@@ -48,7 +47,7 @@ def _function(expression, symbols):
     return sp.lambdify(symbols, expression.rewrite(sp.exp), modules="mpmath", cse=True)
 
 
-def _expectation(node: GaussianExpectation, numbers) -> mpmath.mpf:
+def _expectation(node: GaussianExpectation, numbers) -> Any:
     n = len(node.variables)
     if node.has(Moreau) or n > 2:
         raise DerivationError(
@@ -79,7 +78,7 @@ def _expectation(node: GaussianExpectation, numbers) -> mpmath.mpf:
 
 def residual(
     system: SaddlePointSystem, x: Sequence[float], params: Mapping[str, float], digits: int = 30
-) -> list[mpmath.mpf]:
+) -> list[Any]:
     """Residual of the saddle-point equations in arbitrary precision."""
     values = dict(zip(system.unknowns, x, strict=True))
     values |= {p.symbol: params[p.name] for p in system.parameters}
@@ -93,7 +92,7 @@ def residual(
 
 def refine(
     system: SaddlePointSystem, x: Sequence[float], params: Mapping[str, float], digits: int = 30
-) -> tuple[list[mpmath.mpf], mpmath.mpf]:
+) -> tuple[list[Any], Any]:
     """Polish a solution by Newton in arbitrary precision.
 
     Returns

@@ -136,6 +136,4 @@ def average(node: GaussianExpectation, group: list[Symmetry]) -> sp.Expr:
 def symmetrise(expression: sp.Expr, group: list[Symmetry]) -> sp.Expr:
     """Replace every expectation in ``expression`` by that of its group average."""
     nodes = expression.atoms(GaussianExpectation)
-    return tidy_expectations(
-        expression.xreplace({node: average(node, group) for node in nodes})
-    )
+    return tidy_expectations(expression.xreplace({node: average(node, group) for node in nodes}))

@@ -83,9 +83,7 @@ class SaddlePointSystem:
     def parameter_slopes(self) -> dict[sp.Symbol, sp.Expr]:
         """dE/d(parameter): at a stationary point the partial derivative is the total one."""
         group = closure(self.symmetries)
-        return {
-            p.symbol: symmetrise(self.energy.diff(p.symbol), group) for p in self.parameters
-        }
+        return {p.symbol: symmetrise(self.energy.diff(p.symbol), group) for p in self.parameters}
 
     @property
     def branches(self) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ import math
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
@@ -42,8 +43,12 @@ class Progress:
         shown = [f"{k} = {v:.6g}" for k, v in news.items()
                  if isinstance(v, float) and k != "fraction"]  # fmt: skip
         fraction = news.get("fraction")
-        self._bar.update(self._task, description="  ".join([stage, *shown]),
-                         total=None if fraction is None else 1.0, completed=fraction or 0)  # fmt: skip
+        self._bar.update(
+            self._task,
+            description="  ".join([stage, *shown]),
+            total=None if fraction is None else 1.0,
+            completed=fraction or 0,
+        )
 
 
 def note(text: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from numerics.branches import locate
+from numerics.branches import belongs, locate
 from numerics.continuation.transition import Transition
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
@@ -32,19 +32,19 @@ class _Pair:
         self.names = tuple(p.branch or f"branch {i + 1}" for i, p in enumerate(problems))
         self.scanned: list[tuple[float, float]] = []
 
-    def at(self, value: float, accuracy: float) -> bool:
+    def at(self, value: float, accuracy: float, *, refine=False, carry=False) -> bool:
         """Solve both; False if one of them does not exist here."""
         params = {**self.params, self.parameter: value}
         new: list[Solution | None] = []
         for problem, last in zip(self.problems, self.states, strict=True):
             solution = None
             if last is not None and problem.in_domain(last.x, params):
-                solution = solve(
-                    problem, params, last, accuracy=accuracy, raise_on_failure=False
-                )
-            if not _belongs(solution):
-                solution = locate(problem, params, accuracy=accuracy, raise_on_failure=False)
-            new.append(solution if _belongs(solution) else None)
+                solution = solve(problem, params, last, accuracy=accuracy, refine=refine,
+                                 raise_on_failure=False)  # fmt: skip
+            if solution is None or not belongs(solution):
+                solution = locate(problem, params, accuracy=accuracy, refine=refine, carry=carry,
+                                  raise_on_failure=False)  # fmt: skip
+            new.append(solution if belongs(solution) else None)
         found = all(s is not None for s in new)
         if found:
             self.states = new
@@ -72,14 +72,6 @@ class _Pair:
         a, b = self.states
         assert a is not None and b is not None
         return a, b
-
-
-def _belongs(solution: Solution | None) -> bool:
-    if solution is None or not (
-        solution.status.success or solution.status is Status.ACCURACY_NOT_REACHED
-    ):
-        return False
-    return solution.branch in (None, solution.kind) or solution.kind == "solution"
 
 
 def crossing(
@@ -143,7 +135,7 @@ def _newton_search(pair: _Pair, here, span, max_steps, tell) -> float | None:
     low, high = span
     longest = 0.35 * (high - low) if low <= 0 else None
     for _ in range(max_steps):
-        if not pair.at(here, SEARCH):
+        if not pair.at(here, SEARCH, carry=not pair.scanned):
             return None
         tell("searching", **{pair.parameter: here, "energy difference": pair.difference})
         if not pair.slope:
@@ -197,7 +189,7 @@ def _polish(pair: _Pair, here: float, span, accuracy: float, tell) -> Transition
     """Newton at full accuracy; the step left undone is part of the error."""
     status, step = Status.MAX_STEPS, math.inf
     for _ in range(8):
-        if not pair.at(here, accuracy):
+        if not pair.at(here, accuracy, refine=True):
             return _result(pair, here, math.inf, Status.BRANCH_LOST,
                            "a branch was lost while polishing")  # fmt: skip
         tell("polishing", **{pair.parameter: here, "energy difference": pair.difference})
@@ -206,7 +198,7 @@ def _polish(pair: _Pair, here: float, span, accuracy: float, tell) -> Transition
         if not math.isfinite(step):
             status = Status.NON_FINITE
             break
-        if abs(step) <= max(0.3 * noise, 1e-12 * abs(here)):
+        if abs(step) <= max(0.05 * noise, 1e-12 * abs(here)):
             status = Status.CONVERGED
             break
         here += step

@@ -30,7 +30,8 @@ def follow(
 ) -> Branch:
     """Follow a solution from ``span[0]`` to ``span[1]`` (either direction).
 
-    The step adapts between the range divided by ``points`` and that again by ``finest``. A point that has another kind, or lies far from its secant prediction, is rejected.
+    The step adapts between the range divided by ``points`` and that again by
+    ``finest``. A point that has another kind, or lies far from its secant prediction, is rejected.
 
     Parameters
     ----------
@@ -64,8 +65,8 @@ def follow(
     shortest, step = abs(longest) / finest, longest
     branch = Branch(parameter)
     first = solve(problem, {**start.params, parameter: here}, start.x, accuracy=accuracy,
-                  raise_on_failure=False)  # fmt: skip
-    if not first.status.success:
+                  refine=False, raise_on_failure=False)  # fmt: skip
+    if not first.status.usable:
         branch.status = first.status
         return branch
     branch.points.append(first)
@@ -84,13 +85,13 @@ def follow(
         predicted = _predict(problem, branch, parameter, there)
         start = replace(last, state=dict(zip(last.state, predicted, strict=True)))
         new = solve(problem, {**last.params, parameter: there}, start, accuracy=accuracy,
-                    raise_on_failure=False)  # fmt: skip
-        if new.status.success and new.kind == last.kind and not _jumped(problem, new, last, branch):
+                    refine=False, raise_on_failure=False)  # fmt: skip
+        if new.status.usable and new.kind == last.kind and not _jumped(problem, new, last, branch):
             branch.points.append(new)
             step = np.sign(longest) * min(abs(step) * 1.5, abs(longest))
             continue
         if abs(step) <= shortest:
-            lost = new.status.success and new.kind != last.kind
+            lost = new.status.usable and new.kind != last.kind
             branch.status = Status.BRANCH_LOST if lost else Status.STEP_TOO_SMALL
             return branch
         step /= 2

@@ -51,10 +51,12 @@ def root(
     for _ in range(25):
         point = {**values, parameter: here}
         if state is None or not problem.in_domain(state.x, point):
-            state = locate(problem, point, accuracy=level, raise_on_failure=False)
+            state = locate(problem, point, accuracy=level, refine=level <= accuracy,
+                           raise_on_failure=False)  # fmt: skip
         else:
-            state = solve(problem, point, state, accuracy=level, raise_on_failure=False)
-        if not state.status.success and state.status is not Status.ACCURACY_NOT_REACHED:
+            state = solve(problem, point, state, accuracy=level, refine=level <= accuracy,
+                          raise_on_failure=False)  # fmt: skip
+        if not state.status.usable:
             status = Status.BRANCH_LOST
             break
         value, error = function(state)

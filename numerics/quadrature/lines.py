@@ -6,6 +6,7 @@ See ``numerics/kernels/lines.py`` for the inner integral and docs/integration.md
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -116,7 +117,7 @@ def _sources(kernel_roots, spec: Specification, c, n_context: int, rung: Rung):
         breaks = [low, *sorted(roots[:count]), high]
         if not spec.mirrored[0] and count == 0:
             breaks.insert(1, 0.0)
-        for left, right in zip(breaks[:-1], breaks[1:], strict=True):
+        for left, right in itertools.pairwise(breaks):
             panels = max(1, int(np.ceil((right - left) / (rung.width * sd) - 1e-9)))
             step = (right - left) / panels
             for k in range(panels):
@@ -156,9 +157,9 @@ def apply(module, suffix: str, group, spec: Specification, c, rung: Rung, scan: 
     kernel = getattr(module, f"line_sums{suffix}")
 
     def part(first, last):
-        kernel(first, last, zu, zv, weights, spec.field, spec.response, b_nodes, b_weights, *legendre(max(rung.panel_b, 1)), x, w,
-               rung.panel_b > 0, rung.reach, rung.wide, c, group["context"], group["moments"], scan, sums, sizes,
-               lost)  # fmt: skip
+        kernel(first, last, zu, zv, weights, spec.field, spec.response, b_nodes, b_weights,
+               *legendre(max(rung.panel_b, 1)), x, w, rung.panel_b > 0, rung.reach, rung.wide, c,
+               group["context"], group["moments"], scan, sums, sizes, lost)  # fmt: skip
 
     chunks = 4 * workers()
     edges = [n * i // chunks for i in range(chunks + 1)]

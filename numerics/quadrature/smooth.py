@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from numerics.quadrature.moments import Moments, honest_error
 from numerics.quadrature.nodes import tensor_hermite
 

@@ -87,7 +87,7 @@ class Solution:
             "errors": _finite(self.errors),
             "energy": _finite(self.energy),
             "energy_error": _finite(self.energy_error),
-            **_finite(self.observables),
+            **{k: _finite(v) for k, v in self.observables.items()},
             "observable_errors": _finite(self.observable_errors),
             "gradient": _finite(self.gradient),
             "residual": _finite(self.residual),

@@ -33,6 +33,7 @@ def solve(
     tolerance: float | None = None,
     method: str = "auto",
     max_steps: int | None = None,
+    refine: bool = True,
     raise_on_failure: bool = True,
     callback: Callable[[dict], Any] | None = None,
 ) -> Solution:
@@ -45,8 +46,8 @@ def solve(
     params : mapping, optional
         Control parameters; defaults of the model where not given.
     start : array, mapping or Solution, optional
-        State to start from; by default the problem's own starting points, in turn. A solution of the
-        same problem nearby also lends its Jacobian.
+        State to start from; by default the problem's own starting points, in turn. A solution of
+        the same problem nearby also lends its Jacobian.
     accuracy : float
         Relative accuracy asked of the expectations.
     tolerance : float, optional
@@ -54,6 +55,8 @@ def solve(
     method : {"auto", "newton", "damped"}
         "auto" is Newton, helped by a few damped iterations where it fails.
     max_steps : int, optional
+    refine : bool
+        Take finer rules where the error estimate exceeds ``accuracy``; without it the status tells.
     raise_on_failure : bool
         Raise, or return a solution whose status says what went wrong.
     callback : callable, optional
@@ -78,10 +81,12 @@ def solve(
         raise DomainError(f"{problem.name}: no starting point inside the domain; give start=...")
     best: Solution | None = None
     for x in starts:
-        found = _attempt(problem, x, values, accuracy, goal, method, max_steps, callback, guess)
+        found = _attempt(
+            problem, x, values, accuracy, goal, method, max_steps, callback, guess, refine
+        )
         if best is None or _better(found, best):
             best = found
-        if found.status.success or found.status is Status.ACCURACY_NOT_REACHED:
+        if found.status.usable:
             break
     assert best is not None
     if raise_on_failure and not best.status.success:
@@ -120,7 +125,7 @@ def solve_all(
     found: list[Solution] = []
     for start in starts:
         solution = solve(problem, values, start, accuracy=accuracy, raise_on_failure=False)
-        if not solution.status.success:
+        if not solution.status.usable:
             continue
         scale = problem.scale(solution.x, values)
         if all(np.max(np.abs(solution.x - s.x) / scale) > distance for s in found):
@@ -150,11 +155,11 @@ def _given(problem, start, values) -> np.ndarray:
 
 
 def _better(a: Solution, b: Solution) -> bool:
-    return a.status.success > b.status.success or a.residual < b.residual
+    return a.status.usable > b.status.usable or a.residual < b.residual
 
 
 def _attempt(
-    problem, x, values, accuracy, goal, method, max_steps, callback, guess
+    problem, x, values, accuracy, goal, method, max_steps, callback, guess, refine
 ) -> Solution:
     settings = NewtonSettings(tolerance=goal, max_steps=max_steps or 60)
     if method == "damped":
@@ -167,7 +172,7 @@ def _attempt(
         if method == "auto" and state.status is not Status.CONVERGED:
             state = _helped(problem, x, values, accuracy, settings, callback, state)
     status = Status.MAX_STEPS if state.status is None else state.status
-    return _finish(problem, state, values, accuracy, goal, status, method)
+    return _finish(problem, state, values, accuracy, goal, status, method, refine)
 
 
 def _helped(problem, x, values, accuracy, settings, callback, failed: NewtonState):
@@ -184,7 +189,7 @@ def _helped(problem, x, values, accuracy, settings, callback, failed: NewtonStat
     return state
 
 
-def _finish(problem, state, values, accuracy, goal, status, method) -> Solution:
+def _finish(problem, state, values, accuracy, goal, status, method, refine) -> Solution:
     """Evaluate with errors; take finer rules, and a few more steps, until they are small enough."""
     rule, spent = accuracy, 0
     evaluation = problem.evaluate(state.x, values, rule)
@@ -197,7 +202,7 @@ def _finish(problem, state, values, accuracy, goal, status, method) -> Solution:
         if (fine and size <= goal) or spent >= 12 or not np.isfinite(size):
             break
         if not fine and size <= max(goal, 0.1 * evaluation.relative_error):
-            if rule < FINEST or rule < 1e-4 * accuracy:
+            if not refine or rule < max(FINEST, 3e-3 * accuracy):
                 break
             rule *= 0.1
         else:

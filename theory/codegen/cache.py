@@ -72,8 +72,7 @@ def _interpreted(source: str) -> ModuleType:
     """The module with ``njit`` replaced by a decorator that does nothing."""
     plain = source.replace(
         "from numba import njit",
-        "def njit(*args, **options):\n"
-        "    return args[0] if args else (lambda function: function)",
+        "def njit(*args, **options):\n    return args[0] if args else (lambda function: function)",
     )
     module = ModuleType("spinodal_interpreted")
     exec(compile(plain, "<spinodal generated>", "exec"), module.__dict__)

@@ -1,4 +1,4 @@
-"""Expectations grouped by Gaussian measure: one integration each, whatever the number of moments."""
+"""Expectations grouped by Gaussian measure: one integration for all moments of a measure."""
 
 from __future__ import annotations
 
@@ -28,6 +28,13 @@ class Group:
         if len(nodes) > 1:
             raise DerivationError("one expectation may contain one Moreau envelope only")
         return next(iter(nodes), None)
+
+    @property
+    def envelope(self) -> Moreau:
+        """The envelope of a group that has one."""
+        moreau = self.moreau
+        assert moreau is not None
+        return moreau
 
     def kind(self, plan) -> str:
         """``planar``, ``proximal`` or ``smooth``."""

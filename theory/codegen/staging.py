@@ -89,9 +89,7 @@ def _named_bases(expression, fresh):
         small = exponent.is_Integer and 2 <= abs(int(exponent)) <= 4
         if small and base.args and not base.is_number and base not in bases:
             bases[base] = next(fresh)
-    image = {
-        base**k: symbol**k for base, symbol in bases.items() for k in (-4, -3, -2, 2, 3, 4)
-    }
+    image = {base**k: symbol**k for base, symbol in bases.items() for k in (-4, -3, -2, 2, 3, 4)}
     return expression.xreplace(image), [(symbol, base) for base, symbol in bases.items()]
 
 

@@ -30,14 +30,14 @@ from numba import njit
 OPTIONS = '@njit(cache=True, nogil=True, error_model="numpy")'
 
 
-def write_module(system: SaddlePointSystem, kernels: Mapping[str, str]) -> str:
+def write_module(system: SaddlePointSystem, kernels: Mapping[str, Sequence[str]]) -> str:
     """The module's source.
 
     Parameters
     ----------
     system : SaddlePointSystem
-    kernels : mapping of str to str
-        Source of the integration kernel for each kind of group (planar, proximal, smooth).
+    kernels : mapping of str to sequence of str
+        Source files of the integration kernel for each kind of group (planar, proximal, smooth).
 
     Notes
     -----
@@ -52,11 +52,11 @@ def write_module(system: SaddlePointSystem, kernels: Mapping[str, str]) -> str:
     for k, group in enumerate(groups):
         kind = group.kind(system.model.plan)
         text, sizes = _WRITERS[kind](group, system, names)
-        kernel = _included(kernels[kind])
+        kernel = "".join(map(_included, kernels[kind]))
         if kind == "planar":
             extra, more = _proximal(group, system, names)
             text += extra
-            kernel += _included(kernels["proximal"])
+            kernel += "".join(map(_included, kernels["proximal"]))
             sizes |= more
         measure = _measure(group, names)
         parts.append(_suffixed(measure + text + kernel, f"_{k}"))
@@ -118,7 +118,7 @@ def _smooth(group: Group, system, names):
 
 def _proximal(group: Group, system, names):
     """Any number of minimisation variables: arrays instead of scalars."""
-    moreau, sources = group.moreau, group.sources
+    moreau, sources = group.envelope, group.sources
     h, w = list(moreau.minimiser), list(moreau.field)
     inner = {**{x: f"h[{i}]" for i, x in enumerate(h)}, **{x: f"w[{i}]" for i, x in enumerate(w)}}
     outer = {**names, **{x: f"z[{i}]" for i, x in enumerate(sources)}}
@@ -132,7 +132,9 @@ def _proximal(group: Group, system, names):
     if isinstance(plan, PlanarPlan):
         mirrored = [plan.source, [-z for z in plan.source]]
         candidates = [[-x for x in plan.field], *map(list, mirrored)]
-    starts = sp.Matrix([[hoist(sp.sympify(x)) for x in row] for row in candidates] or [[0] * len(h)])
+    starts = sp.Matrix(
+        [[hoist(sp.sympify(x)) for x in row] for row in candidates] or [[0] * len(h)]
+    )
     inside = {**inner, **hoist.names}
     places, second = _entries("hessian", hessian)
     text = function("nd_context", "z, c, ctx", *_filled(hoist), outer)
@@ -158,7 +160,7 @@ def _planar(group: Group, system, names):
     for pair, axes in ((plan.field, (a, b)), (plan.minimiser, (u, v)), (plan.source, (zu, zv))):
         turn |= dict(zip(pair, back * sp.Matrix(axes), strict=True))
     # sources and fields appear in many places; the loss is a function of H and Z alone
-    loss = group.moreau.loss.xreplace(turn)
+    loss = group.envelope.loss.xreplace(turn)
     hoist = Hoister([a, b, u, v])
     slopes = [loss.diff(*d) for d in ((u,), (v,), (u, u), (u, v), (v, v))]
     integrands = [hoist(group.at_minimiser(f).xreplace(turn)) for f in group.integrands]
@@ -223,8 +225,10 @@ def _assembly(system: SaddlePointSystem, moments, names) -> list[str]:
     parts.append(function("starts", "c, out", *_entries("out", matrix), names))
     if system.form == "gradient" and not moments:
         gradient = sp.Matrix(list(system.updates.values()))
-        for name, variables in (("jacobian", system.unknowns),
-                                ("parameter_jacobian", [p.symbol for p in system.parameters])):
+        for name, variables in (
+            ("jacobian", system.unknowns),
+            ("parameter_jacobian", [p.symbol for p in system.parameters]),
+        ):
             matrix = gradient.jacobian(sp.Matrix(list(variables))) if variables else sp.zeros(0, 0)
             parts.append(function(name, "c, out", *_entries("out", matrix), names))
     parts.append(f"OUTPUTS = {list(outputs)!r}")

@@ -19,7 +19,7 @@ import sympy as sp
 
 from theory.errors import ModelError
 from theory.free_energy import Ansatz, FreeEnergy, Parameter
-from theory.models._low_rank import LowRankLayer, OrderParameters
+from theory.models.low_rank import LowRankLayer, OrderParameters
 from theory.nodes import Logistic, Softmax
 from theory.plan import PlanarPlan, SamplePlan
 from theory.symmetry import Symmetry
@@ -142,8 +142,11 @@ def attention(
         starts={b: {k: put(v) for k, v in s.items()} for b, s in _starts(op, sigma, ridge).items()},
         mirrors=[op.every("m", hats=False), op.every("theta", hats=False)],
         plan=_plan(op, equal),
-        transition={"between": ("positional", "semantic"), "parameter": "alpha",
-                    "span": (0.3, 10.0)},
+        transition={
+            "between": ("positional", "semantic"),
+            "parameter": "alpha",
+            "span": (0.3, 10.0),
+        },
         name="attention",
         title="Tied low-rank dot-product attention: positional against semantic learning",
         reference=REFERENCE,

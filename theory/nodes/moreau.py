@@ -82,9 +82,7 @@ class Moreau(_Bound):
         g = [self.force(i) for i in range(n)]
         by_field = -sp.Add(*(self.field[i].diff(s) * g[i] for i in range(n)))
         slope = self.response.diff(s)
-        by_response = -sp.Add(
-            *(slope[i, j] * g[i] * g[j] for i in range(n) for j in range(n))
-        ) / 2
+        by_response = -sp.Add(*(slope[i, j] * g[i] * g[j] for i in range(n) for j in range(n))) / 2
         by_loss = at_proximal(self.loss.diff(s), self)
         return by_field + by_response + by_loss
 

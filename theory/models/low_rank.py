@@ -22,7 +22,12 @@ class OrderParameters:
 
     def __init__(self, tokens: int, rank: int, teacher_rank: int):
         self.tokens, self.rank, self.teacher_rank = tokens, rank, teacher_rank
-        shapes = {"q": (rank, rank), "V": (rank, rank), "m": (rank, 1), "theta": (rank, teacher_rank)}
+        shapes = {
+            "q": (rank, rank),
+            "V": (rank, rank),
+            "m": (rank, 1),
+            "theta": (rank, teacher_rank),
+        }
         self.matrices = {
             kind + hat: [self._matrix(kind, hat, shapes[kind], str(k + 1)) for k in range(tokens)]
             for kind in self.kinds
@@ -42,7 +47,9 @@ class OrderParameters:
 
         def entry(i, j):
             i, j = (min(i, j), max(i, j)) if symmetric else (i, j)
-            where = "" if rows == columns == 1 else f"{i + 1}" if columns == 1 else f"{i + 1}{j + 1}"
+            where = (
+                "" if rows == columns == 1 else f"{i + 1}" if columns == 1 else f"{i + 1}{j + 1}"
+            )
             suffix = "".join(f"_{s}" for s in (token, where) if s)
             positive = symmetric and i == j and not hat
             name = f"{kind}{hat}{suffix}"

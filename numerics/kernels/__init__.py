@@ -1,0 +1,1 @@
+"""Integration kernels, included as text in every generated module."""
