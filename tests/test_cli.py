@@ -1,0 +1,101 @@
+"""The command line as a user meets it: output, exit status, one-line errors."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from numerics.cli import main
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    return ended.value.code, out, err
+
+
+def test_transition_json(capsys):
+    code, out, _ = run(capsys, "transition", "--set", "omega=0.3", "--json")
+    data = json.loads(out)
+    assert code == 0 and data["status"] == "converged"
+    assert abs(data["alpha_c"] - 1.2515356) < 1.2e-6 and 0 < data["alpha_c_error"] < 1e-5
+    for name in ("positional", "semantic"):
+        keys = ("q", "V", "m", "theta", "energy", "energy_error", "test_error")
+        assert all(k in data["branches"][name] for k in keys)
+
+
+def test_solve_json_and_figure(capsys, tmp_path):
+    figure = tmp_path / "state.png"
+    code, out, _ = run(
+        capsys, "solve", "--branch", "semantic", "--set", "alpha=1.5", "--accuracy", "1e-4",
+        "--json", "--plot", str(figure),
+    )  # fmt: skip
+    data = json.loads(out)
+    assert code == 0 and data["status"] == "converged" and data["m"] == 0
+    assert {"q", "V", "theta", "energy", "energy_error", "test_error", "residual"} <= set(data)
+    assert figure.stat().st_size > 5000
+
+
+def test_transition_of_another_model_draws(capsys, tmp_path):
+    figure = tmp_path / "t.png"
+    code, out, _ = run(capsys, "transition", "blume-capel", "--plot", str(figure))
+    assert code == 0 and "D_c = 0.476265836" in out and figure.exists()
+
+
+def test_user_file(capsys, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import sympy, theory\n"
+        "m, T, D = sympy.symbols('m T D', real=True)\n"
+        "f = theory.FreeEnergy(m**2/2 - T*sympy.log(1 + 2*sympy.exp(-D/T)*sympy.cosh(m/T)),\n"
+        "    unknowns=[m], parameters=[T, D])\n"
+    )
+    code, out, _ = run(capsys, "solve", f"{path}:f", "--set", "T=0.25", "--set", "D=0.3", "--json")
+    assert code == 0 and json.loads(out)["status"] == "converged"
+    code, _, err = run(capsys, "solve", f"{path}:f", "--set", "T=0.25")
+    assert code == 2 and "needs a value for D" in err
+
+
+def test_derive(capsys):
+    code, out, _ = run(capsys, "derive", "landau")
+    assert code == 0 and "Saddle-point equations" in out
+    code, out, _ = run(capsys, "derive", "--json")
+    assert code == 0 and len(json.loads(out)["equations"]) == 8
+
+
+BAD = [
+    (["solve", "no-such-model"], "no-such-model"),
+    (["solve", "--branch", "sideways"], "sideways"),
+    (["solve", "--set", "beta=1"], "beta"),
+    (["solve", "--set", "omega=1.5"], "omega = 1.5"),
+    (["solve", "--set", "alpha=0"], "alpha = 0"),
+    (["solve", "--set", "lambda=-1"], "lambda = -1"),
+    (["solve", "--set", "alpha=1", "--set", "alpha=2"], "given twice"),
+    (["solve", "--set", "A11=1.2"], "A11 = 1.2"),
+    (["solve", "--set", "alpha=abc"], "not a number"),
+    (["solve", "--set", "alpha"], "NAME=VALUE"),
+    (["solve", "--accuracy", "7"], "accuracy"),
+    (["transition", "--over", "alpha=3:1"], "not below"),
+    (["transition", "--between", "positional", "sideways"], "sideways"),
+    (["transition", "--set", "alpha=1", "--over", "alpha=1:2"], "given twice"),
+    (["transition", "ridge"], "declares no transition"),
+    (["nonsense"], "nonsense"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "named"), BAD, ids=[" ".join(a) for a, _ in BAD])
+def test_bad_input(capsys, arguments, named):
+    code, out, err = run(capsys, *arguments)
+    assert code == 2 and out == ""
+    assert named in err and len(err.strip().splitlines()) == 1 and "Traceback" not in err
+
+
+def test_import_stays_light():
+    probe = (
+        "import sys, theory; "
+        "print([m for m in ('numba', 'scipy', 'matplotlib', 'numerics') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
+    assert found.stdout.strip() == "[]", found.stderr
