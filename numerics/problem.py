@@ -155,6 +155,8 @@ class Problem:
         }
         tested = set().union(*patterns.values()) if patterns else set()
         matches = [name for name, pattern in patterns.items() if pattern == alive & tested]
+        if self.branch in matches:
+            return self.branch
         return matches[0] if matches else "solution"
 
     def canonical(self, x) -> np.ndarray:

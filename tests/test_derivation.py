@@ -47,9 +47,7 @@ def test_channel_side_is_the_stein_form():
         written = {
             "qhat": alpha * node.over(g**2),
             "mhat": alpha * node.over(g),
-            "thetahat": alpha
-            * node.over(g * (z - theta / q * (w - m)))
-            / (rho - theta**2 / q),
+            "thetahat": alpha * node.over(g * (z - theta / q * (w - m))) / (rho - theta**2 / q),
             "Vhat": -alpha * node.over(g * (w - m - theta / rho * z)) / (q - theta**2 / rho),
         }
         for name, expression in written.items():
@@ -124,7 +122,7 @@ def test_price_and_bonnet_on_polynomials():
 
 def test_stray_symbols_are_named():
     m, T, stray = sp.symbols("m T stray", real=True)
-    with pytest.raises(theory.ModelError, match="stray.*neither an unknown nor a parameter"):
+    with pytest.raises(theory.ModelError, match=r"stray.*neither an unknown nor a parameter"):
         theory.FreeEnergy(m**2 * stray + T, [m], [T])
     with pytest.raises(theory.ModelError, match="other assumptions"):
         theory.FreeEnergy(m**2 * sp.Symbol("T"), [m], [T])

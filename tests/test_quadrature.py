@@ -39,7 +39,7 @@ def test_accurate_update_disagrees_as_it_should(full):
     new = full.update([STATE[u] for u in full.unknowns], PARAMS, 1e-6)
     found = dict(zip(full.unknowns, new, strict=True))
     for name, value in {"q": 0.08288, "V": 18.094, "theta": 0.11998}.items():
-        assert found[name] == pytest.approx(value, rel=1e-4)
+        assert found[name] == pytest.approx(value, rel=1.5e-4)
 
 
 def test_quasi_monte_carlo_agrees(full):

@@ -98,12 +98,12 @@ def get_attention(cache=[]):  # noqa: B006
 
 
 def test_envelope_theorem_in_alpha(semantic):
-    h = 0.02
+    h = 0.005
     a, b, c = (
         locate(semantic, {"alpha": 1.5 + k * h, "omega": 0.3}, accuracy=1e-5, refine=False)
         for k in (-1, 0, 1)
     )
-    assert (c.energy - a.energy) / (2 * h) == pytest.approx(b.gradient["alpha"], rel=2e-5)
+    assert (c.energy - a.energy) / (2 * h) == pytest.approx(b.gradient["alpha"], rel=1e-5)
 
 
 def test_mirror_images_leave_the_energy(full):
@@ -117,7 +117,9 @@ def test_mirror_images_leave_the_energy(full):
     assert energies[1] == pytest.approx(energies[0], rel=1e-6)
     assert energies[2] == pytest.approx(energies[0], rel=1e-6)
     assert full.classify(x) == "mixed"
-    np.testing.assert_array_equal(full.canonical(-x * [1, -1, 1, 1]), full.canonical(-x * [1, -1, -1, 1]))
+    np.testing.assert_array_equal(
+        full.canonical(-x * [1, -1, 1, 1]), full.canonical(-x * [1, -1, -1, 1])
+    )
 
 
 def test_unequal_rows_of_A(attention_model):
@@ -161,7 +163,7 @@ def test_ridge_regression_closed_form():
     ("name", "params", "value"),
     [
         ("blume-capel", {"T": 0.25}, 0.476265836632844),
-        ("blume-capel", {"T": 0.20}, 0.48670126806809),
+        ("blume-capel", {"T": 0.20}, 0.486701271068090137),
         ("landau", {"u": -1.0, "v": 1.0}, 3 / 16),
         ("curie-weiss", {"T": 0.5}, 0.0),
     ],

@@ -10,6 +10,7 @@ import sympy as sp
 
 from theory.errors import DerivationError
 from theory.nodes import GaussianExpectation, Moreau
+from theory.nodes.stable import Stable
 from theory.system import SaddlePointSystem
 
 
@@ -44,7 +45,8 @@ def _number(value) -> Any:
 
 def _function(expression, symbols):
     """An mpmath function; nodes in their textbook form, which high precision can afford."""
-    return sp.lambdify(symbols, expression.rewrite(sp.exp), modules="mpmath", cse=True)
+    plain = sp.sympify(expression).replace(lambda e: isinstance(e, Stable), lambda e: e.textbook())
+    return sp.lambdify(symbols, plain, modules="mpmath", cse=True)
 
 
 def _expectation(node: GaussianExpectation, numbers) -> Any:

@@ -47,7 +47,7 @@ def root(
     here = min(max(here, low), high)
     state: Solution | None = None
     seen: list[tuple[float, float, float]] = []
-    status, level = Status.MAX_STEPS, 4e-5
+    status, level, slope = Status.MAX_STEPS, 4e-5, math.nan
     for _ in range(25):
         point = {**values, parameter: here}
         if state is None or not problem.in_domain(state.x, point):
@@ -67,7 +67,8 @@ def root(
             here = min(here * 1.05 if here else 0.01 * (high - low), high)
             continue
         (x0, f0, _), (x1, f1, e1) = seen[-2:]
-        slope = (f1 - f0) / (x1 - x0) if x1 != x0 else math.nan
+        if x1 != x0 and f1 != f0:
+            slope = (f1 - f0) / (x1 - x0)
         step = -f1 / slope if slope else math.nan
         if not math.isfinite(step):
             status = Status.STALLED

@@ -21,7 +21,7 @@ def damped(
     accuracy: float,
     *,
     tolerance: float,
-    damping: float = 0.7,
+    damping: float = 0.3,
     max_steps: int = 500,
 ) -> tuple[np.ndarray, Status, int]:
     """Iterate until the undamped scaled residual is below ``tolerance``.

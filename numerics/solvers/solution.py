@@ -117,6 +117,7 @@ def make_solution(
     tolerance: float,
     accuracy: float,
     settings: dict[str, object],
+    refined: bool = True,
 ) -> Solution:
     """Error bars and verdict from the last evaluation and Jacobian.
 
@@ -141,6 +142,11 @@ def make_solution(
     relative = float(np.max(errors / scale, initial=0.0))
     magnitude = abs(evaluation.energy) + float(np.sum(bound))
     second_order = magnitude * relative**2 if np.isfinite(relative) else math.inf
+    observable_errors, gradient_error = evaluation.observable_errors, evaluation.gradient_error
+    if refined and evaluation.observables and np.all(np.isfinite(errors)):
+        observable_errors, gradient_error = _with_state_errors(
+            problem, x, params, evaluation, errors
+        )
     x = problem.canonical(x)
     return Solution(
         model=problem.name,
@@ -152,9 +158,9 @@ def make_solution(
         energy=evaluation.energy,
         energy_error=evaluation.energy_error + second_order,
         observables=evaluation.observables,
-        observable_errors=evaluation.observable_errors,
+        observable_errors=observable_errors,
         gradient=evaluation.gradient,
-        gradient_error=evaluation.gradient_error,
+        gradient_error=gradient_error,
         residual=residual,
         residual_error=residual_error,
         status=status,
@@ -164,3 +170,23 @@ def make_solution(
         settings=settings,
         jacobian=jacobian,
     )
+
+
+def _with_state_errors(problem, x, params, evaluation: Evaluation, errors):
+    """Observables and slopes are not stationary: the state's errors enter them linearly."""
+    loose = 1e-4
+    base = problem.evaluate(x, params, loose)
+    observable, slope = dict(evaluation.observable_errors), dict(evaluation.gradient_error)
+    scale = problem.scale(x, params)
+    for i, error in enumerate(errors):
+        moved = x.copy()
+        moved[i] += 1e-3 * scale[i]
+        if not problem.in_domain(moved, params):
+            moved[i] -= 2e-3 * scale[i]
+        there = problem.evaluate(moved, params, loose)
+        factor = error / (1e-3 * scale[i])
+        for k in observable:
+            observable[k] += factor * abs(there.observables[k] - base.observables[k])
+        for k in slope:
+            slope[k] += factor * abs(there.gradient[k] - base.gradient[k])
+    return observable, slope

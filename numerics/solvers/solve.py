@@ -214,7 +214,7 @@ def _finish(problem, state, values, accuracy, goal, status, method, refine) -> S
         evaluation = problem.evaluate(state.x, values, rule)
     settings = {"accuracy": accuracy, "tolerance": goal, "method": method}
     return make_solution(problem, state.x, values, evaluation, jacobian, status,
-                         state.steps + spent, goal, accuracy, settings)  # fmt: skip
+                         state.steps + spent, goal, accuracy, settings, refine)  # fmt: skip
 
 
 def _chord(problem, x, values, residual, jacobian):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sympy as sp
 
 
-class _Stable(sp.Function):
+class Stable(sp.Function):
     """Common behaviour: real-valued, rewritable to the textbook form, evaluated through it."""
 
     is_real = True
@@ -26,7 +26,7 @@ class _Stable(sp.Function):
         return self.textbook().evalf(prec_to_dps(prec))
 
 
-class Logistic(_Stable):
+class Logistic(Stable):
     r"""The logistic sigmoid :math:`1/(1+e^{-x})`; its argument is kept expanded."""
 
     nargs = 1
@@ -52,7 +52,7 @@ class Logistic(_Stable):
         return body if exp is None else rf"{{{body}}}^{{{exp}}}"
 
 
-class Softplus(_Stable):
+class Softplus(Stable):
     r""":math:`\log(1+e^x)`, the antiderivative of :class:`Logistic`."""
 
     nargs = 1
@@ -65,7 +65,7 @@ class Softplus(_Stable):
         return sp.log(1 + sp.exp(self.args[0]))
 
 
-class LogGaussianTail(_Stable):
+class LogGaussianTail(Stable):
     r""":math:`\log\tfrac12\operatorname{erfc}(x/\sqrt2)`, the log probability that a standard
     normal variable exceeds ``x``."""
 
@@ -80,7 +80,7 @@ class LogGaussianTail(_Stable):
         return sp.log(sp.erfc(self.args[0] / sp.sqrt(2)) / 2)
 
 
-class Softmax(_Stable):
+class Softmax(Stable):
     """``Softmax(j, x_0, ..., x_{n-1})``: entry ``j`` of the softmax of the logits ``x``."""
 
     is_positive = True
