@@ -103,7 +103,11 @@ def test_envelope_theorem_in_alpha(semantic):
         locate(semantic, {"alpha": 1.5 + k * h, "omega": 0.3}, accuracy=1e-5, refine=False)
         for k in (-1, 0, 1)
     )
-    assert (c.energy - a.energy) / (2 * h) == pytest.approx(b.gradient["alpha"], rel=1e-5)
+    slope = (c.energy - a.energy) / (2 * h)
+    # the quadrature errors of the energies, and the third derivative of the difference quotient
+    allowed = (a.energy_error + c.energy_error) / (2 * h) + 1e-6
+    assert abs(slope - b.gradient["alpha"]) < allowed
+    assert allowed < 0.02 * slope
 
 
 def test_mirror_images_leave_the_energy(full):

@@ -185,7 +185,7 @@ def integrate(module, suffix, group, spec, c, target: float, estimate: bool) -> 
     if not estimate:
         return Moments(values, np.full(len(values), np.nan), sizes, points, lost)
     history = [values]
-    for lower in LADDER[max(level - 2, 0) : level][::-1]:
+    for lower in LADDER[max(level - 3, 0) : level][::-1]:
         coarse, _, _, more = apply(module, suffix, group, spec, c, lower)
         history.append(coarse)
         points += more
@@ -197,14 +197,16 @@ def ladder_error(history: list[np.ndarray], sizes: np.ndarray) -> np.ndarray:
     """Error of ``history[0]`` from the rules below it, one relative error for all moments.
 
     The largest last difference D times r/(1-r), with r the ratio of the last two differences (the
-    tail of a geometric series), but at least half of D and a quarter of the difference before.
-    The largest is taken since single moments agree by chance; the quarter, since whole rules do.
+    tail of a geometric series), but at least half of D, and at least a quarter of the difference
+    before (three quarters where the ladder was not converging yet). The largest is taken since
+    single moments agree by chance; the share of the one before, since whole rules do.
     """
     size = np.maximum(sizes, 1e-300)
-    last = float(np.max(np.abs(history[0] - history[1]) / size))
-    if len(history) > 2:
-        before = float(np.max(np.abs(history[1] - history[2]) / size))
-        ratio = last / before if before > 0 else 0.0
+    steps = [float(np.max(np.abs(a - b) / size)) for a, b in itertools.pairwise(history)]
+    error = steps[0]
+    if len(steps) > 1:
+        ratio = steps[0] / steps[1] if steps[1] > 0 else 0.0
         tail = min(max(ratio / (1.0 - ratio), 0.5), 8.0) if ratio < 1.0 else 8.0
-        last = max(tail * last, 0.25 * before)
-    return max(last, 1e-14) * size
+        slow = len(steps) > 2 and steps[1] > 0.3 * steps[2]
+        error = max(tail * steps[0], (0.75 if slow else 0.25) * steps[1])
+    return max(error, 1e-14) * size
