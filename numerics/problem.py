@@ -246,6 +246,24 @@ class Problem:
         out = self._assemble(c, self._moments(c, accuracy, estimate=False).values)
         return {h: float(out[self._where[f"conjugate {h}"]]) for h in self.conjugates}
 
+    def verify(self, x, params=None, digits: int = 30):
+        """Polish a state of a smooth system in arbitrary precision.
+
+        Returns
+        -------
+        state : list of mpf
+        residual : mpf
+            What is left of the equations there.
+
+        Raises
+        ------
+        DerivationError
+            For a system with a Moreau envelope (compare with quasi-Monte-Carlo instead).
+        """
+        from theory.precise import refine
+
+        return refine(self.system, x, self.values(params), digits)
+
     def moments(self, x, params=None, accuracy: float | None = None) -> Moments:
         """The expectations themselves, with their errors."""
         return self._moments(self._controls(x, params), accuracy, estimate=True)

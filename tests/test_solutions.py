@@ -178,6 +178,16 @@ def test_crossings_of_explicit_models(name, params, value):
     assert found.value == pytest.approx(value, abs=1e-10)
 
 
+def test_verification_at_thirty_digits(semantic):
+    problem = compiled(get("blume-capel"))
+    state = solve(problem, {"T": 0.25, "D": 0.45}, [0.9], accuracy=1e-10)
+    exact, left = problem.verify(state.x, {"T": 0.25, "D": 0.45})
+    assert left < 1e-28
+    assert abs(float(exact[0]) - state["m"]) < 1e-9
+    with pytest.raises(theory.DerivationError, match="Moreau"):
+        semantic.verify([0.1, 10.0, 0.1])
+
+
 def test_no_crossing_is_an_answer():
     model = get("landau")
     found = find_transition(model, {}, span=(0.0, 0.1))
