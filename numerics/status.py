@@ -19,6 +19,9 @@ class Status(IntEnum):
     STEP_TOO_SMALL = 20
     BRANCH_LOST = 21
     WRONG_BRANCH = 22
+    CLOSED_LOOP = 23
+    CRITICAL_END = 24
+    SPINODAL_END = 25
     NO_CROSSING = 30
     LOWER_FROM_BIRTH = 31
     USER_STOP = 40
@@ -26,7 +29,7 @@ class Status(IntEnum):
     @property
     def success(self) -> bool:
         """Whether the result is what was asked for."""
-        return self in (Status.CONVERGED, Status.REACHED_BOUND)
+        return self in (Status.CONVERGED, Status.REACHED_BOUND, Status.CLOSED_LOOP)
 
     @property
     def usable(self) -> bool:
@@ -54,8 +57,13 @@ _MESSAGES = {
     Status.SINGULAR: "the Jacobian is singular: a fold or branch point is near; move the parameter",
     Status.STEP_TOO_SMALL: "the step fell below its floor: a fold or branch point is near",
     Status.BRANCH_LOST: "the branch cannot be found here: it may not exist at these parameters",
-    Status.WRONG_BRANCH: "the solution found belongs to another branch",
-    Status.NO_CROSSING: "the energies do not cross in the range: widen it",
+    Status.WRONG_BRANCH: "the solution found belongs to another branch: start closer, or "
+    "look at its kind",
+    Status.CLOSED_LOOP: "the branch closed on itself: every point of it is known",
+    Status.CRITICAL_END: "the two branches merge: the line ends in a critical point; compare the "
+    "order parameters there",
+    Status.SPINODAL_END: "one of the branches ends at its spinodal: follow the other alone",
+    Status.NO_CROSSING: "no crossing in the range: widen it",
     Status.LOWER_FROM_BIRTH: "no crossing: one branch is lower wherever both exist",
     Status.USER_STOP: "stopped by the user; the points computed so far are kept",
 }

@@ -12,12 +12,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.interpolate import CubicHermiteSpline
 
 from numerics.branches import belongs, locate
+from numerics.continuation.branch import Branch
 from numerics.continuation.transition import Transition
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
 from numerics.status import Status
+from theory.errors import ParameterError
 
 SEARCH = 4e-5
 
@@ -25,25 +28,30 @@ SEARCH = 4e-5
 class _Pair:
     """Two branches at the same parameter value."""
 
-    def __init__(self, problems, params, parameter):
+    def __init__(self, problems, params, parameter, known):
         self.problems: tuple[ProblemLike, ProblemLike] = problems
         self.params, self.parameter = dict(params), parameter
         self.states: list[Solution | None] = [None, None]
         self.names = tuple(p.branch or f"branch {i + 1}" for i, p in enumerate(problems))
+        self.known: tuple[list[Solution], list[Solution]] = known
         self.scanned: list[tuple[float, float]] = []
+        self.spent = 0
 
     def at(self, value: float, accuracy: float, *, refine=False, carry=False) -> bool:
         """Solve both; False if one of them does not exist here."""
         params = {**self.params, self.parameter: value}
         new: list[Solution | None] = []
-        for problem, last in zip(self.problems, self.states, strict=True):
+        for problem, last, known in zip(self.problems, self.states, self.known, strict=True):
             solution = None
+            if last is None and known:
+                last = min(known, key=lambda s: abs(s.params[self.parameter] - value))
             if last is not None and problem.in_domain(last.x, params):
                 solution = solve(problem, params, last, accuracy=accuracy, refine=refine,
                                  raise_on_failure=False)  # fmt: skip
             if solution is None or not belongs(solution):
                 solution = locate(problem, params, accuracy=accuracy, refine=refine, carry=carry,
                                   raise_on_failure=False)  # fmt: skip
+            self.spent += solution.evaluations
             new.append(solution if belongs(solution) else None)
         found = all(s is not None for s in new)
         if found:
@@ -68,6 +76,17 @@ class _Pair:
         return a.energy_error + b.energy_error
 
     @property
+    def merged(self) -> bool:
+        """Whether the two states are one within their errors: equal energies mean nothing then."""
+        a, b = self.both
+        names = {*a.state, *b.state}
+        return all(
+            abs(a.state.get(k, 0.0) - b.state.get(k, 0.0))
+            <= 2 * (a.errors.get(k, 0.0) + b.errors.get(k, 0.0))
+            for k in names
+        )
+
+    @property
     def both(self) -> tuple[Solution, Solution]:
         a, b = self.states
         assert a is not None and b is not None
@@ -79,8 +98,10 @@ def crossing(
     problem_b: ProblemLike,
     params: Mapping[str, float] | None = None,
     parameter: str = "alpha",
-    span: tuple[float, float] = (0.3, 10.0),
+    span: tuple[float, float] | None = None,
     *,
+    start_a: Solution | Branch | None = None,
+    start_b: Solution | Branch | None = None,
     accuracy: float = 1e-7,
     guess: float | None = None,
     max_steps: int = 30,
@@ -95,8 +116,12 @@ def crossing(
     params : mapping
         The other parameters.
     parameter : str
-    span : (low, high)
-        Range searched; nothing outside is looked at.
+    span : (low, high), optional
+        Range searched; nothing outside is looked at. By default where both given branches exist,
+        else (0.3, 10).
+    start_a, start_b : Solution or Branch, optional
+        What is known of each branch: states to start from. Two branches whose energies cross also
+        say where to begin.
     accuracy : float
         Relative accuracy of the expectations at the end; the search itself is cheaper.
     guess : float, optional
@@ -107,13 +132,17 @@ def crossing(
     Returns
     -------
     Transition
-        With status CONVERGED, or NO_CROSSING / LOWER_FROM_BIRTH / BRANCH_LOST and a message that
+        With status CONVERGED, or NO_CROSSING / LOWER_FROM_BIRTH / BRANCH_LOST / CRITICAL_END (the
+        branches merge, and equal energies are no crossing) and a message that
         says what was found over the range. The error bar is the quadrature error of both energies
         divided by the slope difference, plus the last Newton step left undone.
     """
     values = problem_a.values(params)
-    pair = _Pair((problem_a, problem_b), values, parameter)
+    known = tuple(_points(s) for s in (start_a, start_b))
+    pair = _Pair((problem_a, problem_b), values, parameter, known)
+    span = span or _overlap(known, parameter) or (0.3, 10.0)
     low, high = span
+    guess = _meeting(known, parameter) if guess is None else guess
 
     def tell(stage, **numbers):
         if callback is not None:
@@ -128,6 +157,41 @@ def crossing(
     if found is None:
         return _absent(pair, span)
     return _polish(pair, found, span, accuracy, tell)
+
+
+def _points(start: Solution | Branch | None) -> list[Solution]:
+    if isinstance(start, Branch):
+        return sorted(start.points, key=lambda s: s.params[start.parameter])
+    return [] if start is None else [start]
+
+
+def _overlap(known, parameter: str) -> tuple[float, float] | None:
+    """Range that both known branches cover; None where fewer than two points of each are known."""
+    if min(map(len, known)) < 2:
+        return None
+    low = max(points[0].params[parameter] for points in known)
+    high = min(points[-1].params[parameter] for points in known)
+    if low >= high:
+        raise ParameterError(f"the branches do not overlap in {parameter}; give span=(low, high)")
+    return low, high
+
+
+def _meeting(known, parameter: str) -> float | None:
+    """Where two known branches seem to cross; else the place of the first known state."""
+    if min(map(len, known)) < 2:
+        return next((points[0].params[parameter] for points in known if points), None)
+    low, high = _overlap(known, parameter) or (0.0, 0.0)
+    grid = np.linspace(low, high, 201)
+    values = [[s.params[parameter] for s in points] for points in known]
+    curves = [CubicHermiteSpline(x, [s.energy for s in points],
+                                 [s.gradient[parameter] for s in points])(grid)
+              for x, points in zip(values, known, strict=True)]  # fmt: skip
+    apart = curves[0] - curves[1]
+    change = np.flatnonzero(np.sign(apart[1:]) != np.sign(apart[:-1]))
+    if not len(change):
+        return None
+    k = change[0]
+    return float(grid[k] - apart[k] * (grid[k + 1] - grid[k]) / (apart[k + 1] - apart[k]))
 
 
 def _newton_search(pair: _Pair, here, span, max_steps, tell) -> float | None:
@@ -208,6 +272,10 @@ def _polish(pair: _Pair, here: float, span, accuracy: float, tell) -> Transition
     if status is Status.CONVERGED and not (a.status.success and b.status.success):
         status = Status.ACCURACY_NOT_REACHED
     error = pair.error / abs(pair.slope) + abs(step)
+    if status is Status.CONVERGED and pair.merged:
+        status = Status.CRITICAL_END
+    elif status is Status.CONVERGED and not math.isfinite(error):
+        status = Status.ACCURACY_NOT_REACHED
     return _result(pair, here, error, status, status.message())
 
 
@@ -220,7 +288,7 @@ def _result(pair: _Pair, value, error, status, message) -> Transition:
         interval=(value - error, value + error), status=status, states=states,
         residual=pair.difference if known else math.nan,
         slope=pair.slope if known else math.nan,
-        message=message, params=others, scanned=sorted(pair.scanned),
+        message=message, params=others, scanned=sorted(pair.scanned), evaluations=pair.spent,
     )  # fmt: skip
 
 

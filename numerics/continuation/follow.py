@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from numerics.branches import distance
 from numerics.continuation.branch import Branch
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
@@ -31,7 +31,8 @@ def follow(
     """Follow a solution from ``span[0]`` to ``span[1]`` (either direction).
 
     The step adapts between the range divided by ``points`` and that again by
-    ``finest``. A point that has another kind, or lies far from its secant prediction, is rejected.
+    ``finest``. The first prediction is along the tangent, later ones along the secant. A point that
+    has another kind, or lies far from its prediction, is rejected.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def follow(
     max_attempts : int
         Counts every attempt, accepted or not.
     callback : callable, optional
-        Called with a dict for each point; returning False stops the run.
+        Called with a dict for each point; returning something false, other than None, stops.
 
     Returns
     -------
@@ -72,7 +73,8 @@ def follow(
     branch.points.append(first)
     for _ in range(max_attempts):
         last = branch.points[-1]
-        if callback is not None and callback(_news(branch, span)) is False:
+        answer = callback(_news(branch, span)) if callback is not None else None
+        if answer is not None and not answer:
             branch.status = Status.USER_STOP
             return branch
         here = last.params[parameter]
@@ -82,13 +84,14 @@ def follow(
         there = here + step
         if (there - end) * np.sign(longest) > 0 or abs(there - end) < 1e-9 * abs(end):
             there = end
-        predicted = _predict(problem, branch, parameter, there)
+        predicted = _predict(problem, branch, parameter, there, accuracy)
+        scale = problem.scale(last.x, last.params)
         start = replace(last, state=dict(zip(last.state, predicted, strict=True)))
         new = solve(problem, {**last.params, parameter: there}, start, accuracy=accuracy,
                     refine=False, raise_on_failure=False)  # fmt: skip
-        if new.status.usable and new.kind == last.kind and not _jumped(problem, new, last, branch):
+        if new.status.usable and new.kind == last.kind and not _jumped(new, last, predicted, scale):
             branch.points.append(new)
-            step = np.sign(longest) * min(abs(step) * 1.5, abs(longest))
+            step = math.copysign(min(abs(step) * 1.5, abs(longest)), longest)
             continue
         if abs(step) <= shortest:
             lost = new.status.usable and new.kind != last.kind
@@ -106,24 +109,24 @@ def _news(branch: Branch, span) -> dict:
     return {"stage": f"following {last.kind}", "fraction": done, branch.parameter: value}
 
 
-def _predict(problem, branch: Branch, parameter: str, there: float) -> np.ndarray:
-    """Secant prediction, or the last state where the secant leaves the domain."""
+def _predict(problem, branch: Branch, parameter: str, there: float, accuracy: float) -> np.ndarray:
+    """Secant or, at the first step, tangent; the last state where that leaves the domain."""
     last = branch.points[-1]
+    here, params = last.params[parameter], {**last.params, parameter: there}
+    x = last.x
     if len(branch.points) > 1:
         before = branch.points[-2]
-        gap = last.params[parameter] - before.params[parameter]
-        x = last.x + (last.x - before.x) * (there - last.params[parameter]) / gap
-        if problem.in_domain(x, {**last.params, parameter: there}):
-            return x
-    return last.x
+        x = x + (x - before.x) * (there - here) / (here - before.params[parameter])
+    elif last.jacobian is not None and problem.in_domain(x, params):
+        change = problem.residual(x, params, accuracy) - problem.residual(x, last.params, accuracy)
+        x = x - np.linalg.lstsq(last.jacobian, change)[0]
+    return x if problem.in_domain(x, params) else last.x
 
 
-def _jumped(problem, new: Solution, last: Solution, branch: Branch) -> bool:
-    """Whether the state moved much farther than it has been moving."""
-    moved = distance(problem, new, last)
-    if len(branch.points) < 2:
-        return moved > 3.0
-    before = branch.points[-2]
-    p = branch.parameter
-    rate = distance(problem, last, before) / abs(last.params[p] - before.params[p])
-    return moved > 5.0 * rate * abs(new.params[p] - last.params[p]) + 0.1
+def _jumped(new: Solution, last: Solution, predicted: np.ndarray, scale: np.ndarray) -> bool:
+    """Whether the state missed its prediction by more than the predicted move; natural units.
+
+    Near a fold, where the branch bends like a square root, this only shortens the step.
+    """
+    missed, expected = (np.max(np.abs(x - predicted) / scale) for x in (new.x, last.x))
+    return bool(missed > expected + 0.1)

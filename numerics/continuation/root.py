@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from numerics.branches import locate
+from numerics.branches import belongs, locate
 from numerics.continuation.transition import Transition
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
@@ -46,8 +46,9 @@ def root(
     here = guess if guess is not None else values.get(parameter, 0.5 * (low + high))
     here = min(max(here, low), high)
     state: Solution | None = None
+    kind = ""
     seen: list[tuple[float, float, float]] = []
-    status, level, slope = Status.MAX_STEPS, 4e-5, math.nan
+    status, level, slope, spent = Status.MAX_STEPS, 4e-5, math.nan, 0
     for _ in range(25):
         point = {**values, parameter: here}
         if state is None or not problem.in_domain(state.x, point):
@@ -56,8 +57,10 @@ def root(
         else:
             state = solve(problem, point, state, accuracy=level, refine=level <= accuracy,
                           raise_on_failure=False)  # fmt: skip
-        if not state.status.usable:
-            status = Status.BRANCH_LOST
+        spent += state.evaluations
+        kind = kind or state.kind
+        if not belongs(state) or state.kind != kind:
+            status = Status.WRONG_BRANCH if state.status.usable else Status.BRANCH_LOST
             break
         value, error = function(state)
         seen.append((here, value, error))
@@ -66,8 +69,9 @@ def root(
         if len(seen) < 2:
             here = min(here * 1.05 if here else 0.01 * (high - low), high)
             continue
-        (x0, f0, _), (x1, f1, e1) = seen[-2:]
-        if x1 != x0 and f1 != f0:
+        (x0, f0, e0), (x1, f1, e1) = seen[-2:]
+        # points too close to tell from noise keep the slope of the points before
+        if x1 != x0 and abs(f1 - f0) > (3 * (e0 + e1) if math.isfinite(slope) else 0.0):
             slope = (f1 - f0) / (x1 - x0)
         step = -f1 / slope if slope else math.nan
         if not math.isfinite(step):
@@ -77,7 +81,7 @@ def root(
         if level <= accuracy and abs(step) <= max(0.3 * noise, 1e-10 * abs(here)):
             total = noise + abs(step)
             return _found(parameter, here, total, Status.CONVERGED, name, state, f1, slope, values,
-                          seen)  # fmt: skip
+                          seen, spent)  # fmt: skip
         if abs(step) < 1e-3 * abs(here):
             level = accuracy
         here = min(max(here + max(-0.3 * here, min(step, 0.3 * here)), low), high)
@@ -85,7 +89,7 @@ def root(
             status = Status.NO_CROSSING
             break
     return _found(parameter, math.nan, math.nan, status, name, state, math.nan, math.nan, values,
-                  seen)  # fmt: skip
+                  seen, spent)  # fmt: skip
 
 
 def difference_of(a: str, b: str) -> Callable[[Solution], tuple[float, float]]:
@@ -98,11 +102,11 @@ def difference_of(a: str, b: str) -> Callable[[Solution], tuple[float, float]]:
     return function
 
 
-def _found(parameter, value, error, status, name, state, residual, slope, values, seen):
+def _found(parameter, value, error, status, name, state, residual, slope, values, seen, spent):
     return Transition(
         kind="observable", parameter=parameter, value=value, error=error,
         interval=(value - error, value + error), status=status,
         states={name: state} if state is not None else {}, residual=residual, slope=slope,
         message=status.message(), params={k: v for k, v in values.items() if k != parameter},
-        scanned=[(x, f) for x, f, _ in seen],
+        scanned=[(x, f) for x, f, _ in seen], evaluations=spent,
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from numerics.solvers import Solution
@@ -34,6 +35,8 @@ class Transition:
         The other parameters.
     scanned : list of (parameter value, residual)
         All points at which both branches were compared.
+    evaluations : int
+        Evaluations of integrands behind the states computed on the way.
     """
 
     kind: str
@@ -48,6 +51,15 @@ class Transition:
     message: str
     params: dict[str, float]
     scanned: list[tuple[float, float]] = field(default_factory=list)
+    evaluations: int = 0
+
+    def __str__(self) -> str:
+        settings = ", ".join(f"{k} = {v:g}" for k, v in self.params.items())
+        names = " and ".join(self.states) or "nothing found"
+        lines = [f"{self.kind} transition, {names}, at {settings}"]
+        if math.isfinite(self.value):
+            lines.append(f"  {self.parameter} = {self.value:.10g} +- {self.error:.1e}")
+        return "\n".join([*lines, self.message])
 
     def to_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
@@ -62,5 +74,6 @@ class Transition:
             "energy_difference": _finite(self.residual),
             "slope": _finite(self.slope),
             "parameters": self.params,
+            "evaluations": self.evaluations,
             "branches": {name: s.to_dict() for name, s in self.states.items()},
         }

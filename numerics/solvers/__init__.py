@@ -1,7 +1,21 @@
-"""Solvers of the saddle-point equations: Newton, damped iteration, many starts."""
+"""Solvers of the saddle-point equations: Newton, damped iteration, many starts.
 
-from numerics.solvers.newton import NewtonSettings, newton
+`solve` does everything; `init`, `step`, `done` and `result` are its parts, for stepping by hand.
+"""
+
+from numerics.solvers.newton import NewtonSettings, NewtonState, done, init, newton, step
 from numerics.solvers.solution import Solution
-from numerics.solvers.solve import solve, solve_all
+from numerics.solvers.solve import result, solve, solve_all
 
-__all__ = ["NewtonSettings", "Solution", "newton", "solve", "solve_all"]
+__all__ = [
+    "NewtonSettings",
+    "NewtonState",
+    "Solution",
+    "done",
+    "init",
+    "newton",
+    "result",
+    "solve",
+    "solve_all",
+    "step",
+]

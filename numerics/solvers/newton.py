@@ -36,13 +36,18 @@ class NewtonSettings:
 
 @dataclass
 class NewtonState:
-    """State of the iteration; ``status`` is None while it runs."""
+    """State of the iteration; ``status`` is None while it runs.
+
+    A ``lent`` Jacobian comes from another state or other parameters: good enough to iterate with,
+    not for error bars.
+    """
 
     x: np.ndarray
     residual: np.ndarray
     accuracy: float
     jacobian: np.ndarray | None = None
     fresh: bool = False
+    lent: bool = False
     steps: int = 0
     status: Status | None = None
     history: list[float] = field(default_factory=list)
@@ -109,6 +114,7 @@ def step(problem: ProblemLike, state: NewtonState, params, settings, accuracy) -
     if state.jacobian is None:
         loose = max(accuracy, settings.loose)
         state.jacobian, state.fresh = difference_jacobian(problem, state.x, params, loose), True
+        state.lent = False
     try:
         direction = np.linalg.solve(state.jacobian, -state.residual)
     except np.linalg.LinAlgError:
@@ -148,6 +154,13 @@ def _move(problem, state, params, direction, size) -> None:
     state.jacobian = None
 
 
+def done(state: NewtonState, settings: NewtonSettings) -> bool:
+    """Whether the iteration has ended; running out of steps is an end too."""
+    if state.status is None and state.steps >= settings.max_steps:
+        state.status = Status.MAX_STEPS
+    return state.status is not None
+
+
 def newton(
     problem: ProblemLike,
     start,
@@ -161,11 +174,8 @@ def newton(
     settings = settings or NewtonSettings()
     state = init(problem, start, params, settings, accuracy)
     if jacobian is not None and jacobian.shape == (len(state.x), len(state.x)):
-        state.jacobian = jacobian
-    while state.status is None:
-        if state.steps >= settings.max_steps:
-            state.status = Status.MAX_STEPS
-            break
+        state.jacobian, state.lent = jacobian, True
+    while not done(state, settings):
         step(problem, state, params, settings, accuracy)
         if callback is not None and state.history:
             callback({"step": state.steps, "residual": state.history[-1]})

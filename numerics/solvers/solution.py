@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from numerics.protocol import Evaluation, ProblemLike
+from numerics.solvers.newton import difference_jacobian
 from numerics.status import Status
 
 
@@ -76,6 +77,20 @@ class Solution:
             return self.energy
         raise KeyError(name)
 
+    def __str__(self) -> str:
+        settings = ", ".join(f"{k} = {v:g}" for k, v in self.params.items())
+        rows = [
+            *((k, v, self.errors[k]) for k, v in self.state.items()),
+            ("energy", self.energy, self.energy_error),
+            *((k, v, self.observable_errors[k]) for k, v in self.observables.items()),
+        ]
+        width = max(len(name) for name, _, _ in rows)
+        return "\n".join([
+            f"{self.model}: {self.kind} at {settings}",
+            *(f"  {name:<{width}}  {value: .10g} +- {error:.1e}" for name, value, error in rows),
+            self.message,
+        ])  # fmt: skip
+
     def to_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON (no NaN or infinity: those become None)."""
         return {
@@ -97,6 +112,7 @@ class Solution:
             "message": self.message,
             "steps": self.steps,
             "evaluations": self.evaluations,
+            "settings": self.settings,
         }
 
 
@@ -121,16 +137,12 @@ def make_solution(
 ) -> Solution:
     """Error bars and verdict from the last evaluation and Jacobian.
 
-    The state's error is ``|J^{-1}| (|residual| + quadrature error)``. The energy is stationary, so
-    that error enters it to second order only.
+    The state's error is ``|J^{-1}| (|residual| + quadrature error)``, enlarged where the Jacobian
+    itself changes within it. The energy is stationary, so that enters it to second order only.
     """
     scale = problem.scale(x, params)
     bound = np.abs(evaluation.residual) + evaluation.residual_error
-    try:
-        inverse = np.abs(np.linalg.inv(jacobian))
-        errors = inverse @ bound
-    except np.linalg.LinAlgError:
-        errors = np.full(len(x), np.inf)
+    errors = _state_errors(problem, x, params, bound, jacobian, scale)
     residual = float(np.max(np.abs(evaluation.residual) / scale, initial=0.0))
     residual_error = float(np.max(evaluation.residual_error / scale, initial=0.0))
     if not np.all(np.isfinite(evaluation.residual)):
@@ -142,6 +154,8 @@ def make_solution(
     relative = float(np.max(errors / scale, initial=0.0))
     magnitude = abs(evaluation.energy) + float(np.sum(bound))
     second_order = magnitude * relative**2 if np.isfinite(relative) else math.inf
+    if problem.form == "gradient" and np.isfinite(relative):
+        second_order = max(second_order, float(errors @ bound))
     observable_errors, gradient_error = evaluation.observable_errors, evaluation.gradient_error
     if refined and evaluation.observables and np.all(np.isfinite(errors)):
         observable_errors, gradient_error = _with_state_errors(
@@ -170,6 +184,29 @@ def make_solution(
         settings=settings,
         jacobian=jacobian,
     )
+
+
+def _state_errors(problem, x, params, bound, jacobian, scale) -> np.ndarray:
+    """Linear error of the state, and where that is not enough, near folds and pitchforks."""
+    unknown = np.full(len(x), np.inf)
+    try:
+        inverse = np.linalg.inv(jacobian)
+    except np.linalg.LinAlgError:
+        return unknown
+    errors = np.abs(inverse) @ bound
+    if not np.all(np.isfinite(errors)):
+        return unknown
+    relative = np.max(errors / scale, initial=0.0)
+    if relative <= max(1e-5, 30 * np.max(bound / scale, initial=0.0)):
+        return errors
+    # |x - exact| <= errors / (1 - change), change = |1 - J^{-1} J(nearby)|
+    change = 0.0
+    for there in (x + errors, x - errors):
+        if problem.in_domain(there, params):
+            nearby = difference_jacobian(problem, there, params, 1e-4)
+            off = (np.eye(len(x)) - inverse @ nearby) * scale / scale[:, None]
+            change = max(change, float(np.max(np.sum(np.abs(off), axis=1))))
+    return errors / (1 - change) if change < 1 else unknown
 
 
 def _with_state_errors(problem, x, params, evaluation: Evaluation, errors):

@@ -133,6 +133,21 @@ def solve_all(
     return sorted(found, key=lambda s: s.energy)
 
 
+def result(
+    problem: ProblemLike,
+    state: NewtonState,
+    params: dict[str, float],
+    settings: NewtonSettings,
+    accuracy: float,
+    *,
+    method: str = "newton",
+    refine: bool = True,
+) -> Solution:
+    """The solution in a stepped state, with its errors and verdict."""
+    status = Status.MAX_STEPS if state.status is None else state.status
+    return _finish(problem, state, params, accuracy, settings.tolerance, status, method, refine)
+
+
 def _given(problem, start, values) -> np.ndarray:
     if isinstance(start, Mapping):
         missing = [u for u in problem.unknowns if u not in start]
@@ -171,8 +186,7 @@ def _attempt(
         state = newton(problem, x, values, accuracy, settings, callback, guess)
         if method == "auto" and state.status is not Status.CONVERGED:
             state = _helped(problem, x, values, accuracy, settings, callback, state)
-    status = Status.MAX_STEPS if state.status is None else state.status
-    return _finish(problem, state, values, accuracy, goal, status, method, refine)
+    return result(problem, state, values, settings, accuracy, method=method, refine=refine)
 
 
 def _helped(problem, x, values, accuracy, settings, callback, failed: NewtonState):
@@ -194,7 +208,7 @@ def _finish(problem, state, values, accuracy, goal, status, method, refine) -> S
     rule, spent = accuracy, 0
     evaluation = problem.evaluate(state.x, values, rule)
     jacobian = state.jacobian
-    if jacobian is None:
+    if jacobian is None or state.lent:
         jacobian = difference_jacobian(problem, state.x, values, max(accuracy, 1e-4))
     while status is Status.CONVERGED:
         size = scaled(problem, state.x, values, evaluation.residual)
