@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-import numpy as np
-
 import theory
 from numerics.problem import Problem
 from numerics.protocol import ProblemLike
@@ -50,8 +48,8 @@ def locate(
 
     The model's own starting points are tried first; if they fail, or lead to another branch, the
     solution is carried from the model's default parameters in a straight line (unless ``carry`` is
-    False). Where the branch
-    does not exist, the state that the equations fall back to is returned, and its ``kind`` says so.
+    False). Where the branch does not exist, the state that the equations fall back to is returned,
+    and its ``kind`` says so.
 
     Raises
     ------
@@ -111,8 +109,3 @@ def _carry(problem: ProblemLike, values: dict[str, float], method: str) -> Solut
         else:
             step /= 2
     return state if here >= 1.0 else None
-
-
-def distance(problem: ProblemLike, a: Solution, b: Solution) -> float:
-    """Largest difference of two states in natural units."""
-    return float(np.max(np.abs(a.x - b.x) / problem.scale(a.x, a.params)))

@@ -215,11 +215,17 @@ def line(b, mean, sd, Va, Vb, x, w, reach, wide, ctx, weight, out, sums, sizes, 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def unfolding(b, Va, Vb, ctx):
+    """da/du at u = 0: negative where the proximal point jumps across zero on this line."""
+    value, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, b, ctx)
+    return 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def opening(zu, zv, Va, Vb, c, ctx):
     """da/du at u = b = 0: negative where the proximal point jumps on central lines."""
     context(zu, zv, c, ctx)
-    value, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, 0.0, ctx)
-    return 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv))
+    return unfolding(0.0, Va, Vb, ctx)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -250,17 +256,14 @@ def opening_roots(lo, hi, zv, Va, Vb, c, n_context, samples, roots):
 @njit(cache=True, nogil=True, error_model="numpy")
 def closing_b(zu, zv, Va, Vb, ctx, most):
     """The |b| at which the jump of a line closes: 0 without a jump, at most ``most``."""
-    value, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, 0.0, ctx)
-    if 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv)) >= 0.0:
+    if unfolding(0.0, Va, Vb, ctx) >= 0.0:
         return 0.0
     left, right = 0.0, most
-    value, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, most, ctx)
-    if 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv)) <= 0.0:
+    if unfolding(most, Va, Vb, ctx) <= 0.0:
         return most
     for _ in range(50):
         middle = 0.5 * (left + right)
-        value, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, middle, ctx)
-        if 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv)) < 0.0:
+        if unfolding(middle, Va, Vb, ctx) < 0.0:
             left = middle
         else:
             right = middle

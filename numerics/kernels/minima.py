@@ -48,30 +48,28 @@ def minimise(a, b, u, v, Va, Vb, tolerance, ctx):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def correction(a, b, u, v, Va, Vb, ctx):
+    """Newton step at (u, v), objective after it, response of (u, v) to a, and convexity there."""
+    value, l_u, l_v, l_uu, l_uv, l_vv = derivatives(u, v, ctx)
+    f = 0.5 * (u - a) * (u - a) / Va + 0.5 * (v - b) * (v - b) / Vb + value
+    g_u, g_v = (u - a) / Va + l_u, (v - b) / Vb + l_v
+    h_uu, h_vv = 1.0 / Va + l_uu, 1.0 / Vb + l_vv
+    det = h_uu * h_vv - l_uv * l_uv
+    du, dv = -(h_vv * g_u - l_uv * g_v) / det, -(h_uu * g_v - l_uv * g_u) / det
+    f += 0.5 * (g_u * du + g_v * dv)
+    return f, du, dv, h_vv / (Va * det), -l_uv / (Va * det), h_uu > 0.0 and det > 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def maxwell(a, b, uL, vL, uR, vR, Va, Vb, ctx):
     """Field of equal energy of two minima by Newton on both at once.
 
     Returns (a, uL, vL, uR, vR, found); not found where the two do not stay apart and convex.
     """
     for _ in range(12):
-        _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(uL, vL, ctx)
-        fL = 0.5 * (uL - a) * (uL - a) / Va + 0.5 * (vL - b) * (vL - b) / Vb + _l
-        g_u, g_v = (uL - a) / Va + l_u, (vL - b) / Vb + l_v
-        h_uu, h_vv = 1.0 / Va + l_uu, 1.0 / Vb + l_vv
-        det = h_uu * h_vv - l_uv * l_uv
-        duL, dvL = -(h_vv * g_u - l_uv * g_v) / det, -(h_uu * g_v - l_uv * g_u) / det
-        fL += 0.5 * (g_u * duL + g_v * dvL)
-        puL, pvL = h_vv / (Va * det), -l_uv / (Va * det)
-        convex = h_uu > 0.0 and det > 0.0
-        _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(uR, vR, ctx)
-        fR = 0.5 * (uR - a) * (uR - a) / Va + 0.5 * (vR - b) * (vR - b) / Vb + _l
-        g_u, g_v = (uR - a) / Va + l_u, (vR - b) / Vb + l_v
-        h_uu, h_vv = 1.0 / Va + l_uu, 1.0 / Vb + l_vv
-        det = h_uu * h_vv - l_uv * l_uv
-        duR, dvR = -(h_vv * g_u - l_uv * g_v) / det, -(h_uu * g_v - l_uv * g_u) / det
-        fR += 0.5 * (g_u * duR + g_v * dvR)
-        puR, pvR = h_vv / (Va * det), -l_uv / (Va * det)
-        convex = convex and h_uu > 0.0 and det > 0.0
+        fL, duL, dvL, puL, pvL, convex_left = correction(a, b, uL, vL, Va, Vb, ctx)
+        fR, duR, dvR, puR, pvR, convex_right = correction(a, b, uR, vR, Va, Vb, ctx)
+        convex = convex_left and convex_right
         width = uR + duR - uL - duL
         if not (convex and width > 0.2 * (uR - uL) and width < 5.0 * (uR - uL)):
             break

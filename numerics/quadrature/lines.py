@@ -5,16 +5,14 @@ See ``numerics/kernels/lines.py`` for the inner integral and docs/integration.md
 
 from __future__ import annotations
 
-import functools
 import itertools
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from numerics.quadrature.moments import Moments, covariance_root
-from numerics.quadrature.nodes import hermite
+from numerics.quadrature.nodes import hermite, legendre
+from numerics.quadrature.threads import in_ranges
 
 Z_REACH = 7.0
 
@@ -63,7 +61,19 @@ LADDER = (
 
 @dataclass(frozen=True)
 class Specification:
-    """Gaussian and proximal numbers of a planar integral, in rotated coordinates."""
+    """Gaussian and proximal numbers of a planar integral, in rotated coordinates.
+
+    Attributes
+    ----------
+    deviation : (float, float)
+        Standard deviations of zu and zv.
+    field : (9,) array
+        b = f0 + f1 zu + f2 zv + f3 xi and a = f4 + f5 zu + f6 zv + f7 xi + f8 xi'.
+    response : (2,) array
+        Va and Vb.
+    mirrored : (bool, bool)
+        Whether zu > 0, and zv > 0, carry half of each expectation.
+    """
 
     deviation: tuple[float, float]
     field: np.ndarray
@@ -89,13 +99,6 @@ def specification(group, mean, covariance, response) -> Specification | None:
         mean[3], root[3, 0] / zu, root[3, 1] / zv, root[3, 2], root[3, 3],
     ])  # fmt: skip
     return Specification((zu, zv), field, np.diag(turned).copy(), tuple(group["mirrored"]))
-
-
-@functools.cache
-def legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Legendre rule on [0, 1]."""
-    x, w = np.polynomial.legendre.leggauss(n)
-    return 0.5 * (x + 1), 0.5 * w
 
 
 def _sources(kernel_roots, spec: Specification, c, n_context: int, rung: Rung):
@@ -131,16 +134,6 @@ def _sources(kernel_roots, spec: Specification, c, n_context: int, rung: Rung):
     return zu[heavy], zv[heavy], weights[heavy]
 
 
-@functools.cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(workers())
-
-
-def workers() -> int:
-    """Threads used for integration: ``SPINODAL_THREADS`` or the number of cores."""
-    return int(os.environ.get("SPINODAL_THREADS", 0)) or os.cpu_count() or 1
-
-
 def apply(module, suffix: str, group, spec: Specification, c, rung: Rung, scan: bool = False):
     """Sums, magnitudes, unresolved mass and number of points of one rule.
 
@@ -161,12 +154,7 @@ def apply(module, suffix: str, group, spec: Specification, c, rung: Rung, scan: 
                *legendre(max(rung.panel_b, 1)), x, w, rung.panel_b > 0, rung.reach, rung.wide, c,
                group["context"], group["moments"], scan, sums, sizes, lost)  # fmt: skip
 
-    chunks = 4 * workers()
-    edges = [n * i // chunks for i in range(chunks + 1)]
-    if workers() == 1:
-        part(0, n)
-    else:
-        list(_pool().map(part, edges[:-1], edges[1:]))
+    in_ranges(part, n)
     return sums.sum(axis=0), sizes.sum(axis=0), float(lost.sum()), 2 * n * rung.b * rung.u
 
 

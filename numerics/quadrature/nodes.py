@@ -52,6 +52,15 @@ def hermite(n: int) -> tuple[np.ndarray, np.ndarray]:
     return nodes, weights / weights.sum()
 
 
+@functools.cache
+def legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre rule on [0, 1]; empty for n = 0."""
+    if n == 0:
+        return np.empty(0), np.empty(0)
+    x, w = np.polynomial.legendre.leggauss(n)
+    return 0.5 * (x + 1), 0.5 * w
+
+
 @functools.lru_cache(maxsize=8)
 def tensor_hermite(n: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     """Product of one-dimensional Gauss-Hermite rules; negligible weights are left out."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
+from numerics.quadrature.lines import Specification
 from numerics.quadrature.moments import Moments
-from numerics.quadrature.nodes import hermite
+from numerics.quadrature.nodes import hermite, legendre
+from numerics.quadrature.threads import in_ranges
 
 
 @dataclass(frozen=True)
@@ -64,28 +64,6 @@ LADDER = (
 
 
 @dataclass(frozen=True)
-class Specification:
-    """Gaussian and proximal numbers of a planar integral, in rotated coordinates.
-
-    Attributes
-    ----------
-    deviation : (float, float)
-        Standard deviations of zu and zv.
-    field : (9,) array
-        b = f0 + f1 zu + f2 zv + f3 xi and a = f4 + f5 zu + f6 zv + f7 xi + f8 xi'.
-    response : (2,) array
-        Va and Vb.
-    mirrored : (bool, bool)
-        Whether zu > 0, and zv > 0, carry half of each expectation.
-    """
-
-    deviation: tuple[float, float]
-    field: np.ndarray
-    response: np.ndarray
-    mirrored: tuple[bool, bool]
-
-
-@dataclass(frozen=True)
 class Kernels:
     """The generated module's functions and sizes that the host needs."""
 
@@ -96,15 +74,6 @@ class Kernels:
 
     def __getattr__(self, name):
         return getattr(self.module, f"{name}{self.suffix}")
-
-
-@functools.cache
-def legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Legendre rule on [0, 1]; empty for n = 0."""
-    if n == 0:
-        return np.empty(0), np.empty(0)
-    x, w = np.polynomial.legendre.leggauss(n)
-    return 0.5 * (x + 1), 0.5 * w
 
 
 @functools.cache
@@ -142,16 +111,6 @@ def sources(kernels: Kernels, spec: Specification, c, rung: Rung):
     return zu[heavy], zv[heavy], weights[heavy]
 
 
-@functools.cache
-def _pool(n: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(n)
-
-
-def workers() -> int:
-    """Threads used for integration: ``SPINODAL_THREADS`` or the number of cores."""
-    return int(os.environ.get("SPINODAL_THREADS", 0)) or os.cpu_count() or 1
-
-
 def apply(kernels: Kernels, spec: Specification, c, rung: Rung):
     """Sums, magnitudes, unresolved mass and number of lines of one rule.
 
@@ -162,18 +121,14 @@ def apply(kernels: Kernels, spec: Specification, c, rung: Rung):
     sums, sizes = np.empty((n, kernels.moments)), np.empty((n, kernels.moments))
     lost = np.empty(n)
     rules = *hermite(rung.b), *legendre(rung.panel_b), *legendre(rung.u)
-    kernel, threads = kernels.planar_sums, workers()
+    kernel = kernels.planar_sums
 
     def part(first, last):
         kernel(first, last, zu, zv, weights, spec.field, spec.response, *rules,
                rung.split, rung.reach, rung.wide, c, kernels.context, kernels.moments, sums,
                sizes, lost)  # fmt: skip
 
-    edges = [n * i // (8 * threads) for i in range(8 * threads + 1)]
-    if threads == 1:
-        part(0, n)
-    else:
-        list(_pool(threads).map(part, edges[:-1], edges[1:]))
+    in_ranges(part, n)
     return sums.sum(axis=0), sizes.sum(axis=0), float(lost.sum()), n * rung.b
 
 
