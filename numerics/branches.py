@@ -6,9 +6,11 @@ import functools
 from collections.abc import Mapping
 
 import theory
-from numerics.problem import Problem
+from numerics.problem import Problem, kernel_sources
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
+from numerics.solvers.newton import LOOSE
+from theory.codegen import remembered, write_module
 from theory.derive import check_values, reduction_for
 from theory.errors import ConvergenceError
 from theory.free_energy import FreeEnergy
@@ -23,7 +25,16 @@ def derived(model: FreeEnergy, reduction: str | None) -> SaddlePointSystem:
 
 @functools.lru_cache(maxsize=64)
 def _compiled(model: FreeEnergy, reduction: str | None, branch: str | None) -> Problem:
-    return derived(model, reduction).compile(branch=branch)
+    """By way of the generated text where that is known from before: nothing is derived then."""
+
+    def derive() -> SaddlePointSystem:
+        system = derived(model, reduction)
+        return system if branch is None else system.branch(branch)
+
+    kernels = kernel_sources()
+    key = repr((model.fingerprint, reduction, branch, kernels))
+    source = remembered(key, lambda: write_module(derive(), kernels))
+    return Problem(model, source, derive, branch=branch)
 
 
 def compiled(
@@ -58,7 +69,7 @@ def locate(
     """
     values = problem.values(params)
     first = solve(
-        problem, values, accuracy=max(accuracy, 1e-4), method=method, refine=False,
+        problem, values, accuracy=max(accuracy, LOOSE), method=method, refine=False,
         raise_on_failure=False,
     )  # fmt: skip
     found = first
@@ -87,10 +98,9 @@ def belongs(solution: Solution) -> bool:
 def _carry(problem: ProblemLike, values: dict[str, float], method: str) -> Solution | None:
     """Natural continuation from the default parameters to ``values``, with adaptive steps."""
     defaults = getattr(problem, "defaults", {})
-    origin = {**values, **defaults}
-    # values tied by an ansatz must stay tied
-    origin = {k: (values[k] if k.startswith("A") else v) for k, v in origin.items()}
-    state = solve(problem, origin, accuracy=1e-4, refine=False, raise_on_failure=False,
+    tied = getattr(problem, "tied", ())
+    origin = {k: v if k in tied else defaults.get(k, v) for k, v in values.items()}
+    state = solve(problem, origin, accuracy=LOOSE, refine=False, raise_on_failure=False,
                   method=method)  # fmt: skip
     if not belongs(state):
         return None
@@ -102,7 +112,7 @@ def _carry(problem: ProblemLike, values: dict[str, float], method: str) -> Solut
         if not problem.in_domain(start, point):
             step /= 2
             continue
-        new = solve(problem, point, state, accuracy=1e-4, refine=False, raise_on_failure=False,
+        new = solve(problem, point, state, accuracy=LOOSE, refine=False, raise_on_failure=False,
                     method=method)  # fmt: skip
         if belongs(new):
             state, here, step = new, there, min(2 * step, 0.5)

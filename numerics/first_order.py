@@ -56,8 +56,8 @@ def branch_curves(
     found: Transition,
     span: tuple[float, float],
     *,
-    points: int = 10,
-    accuracy: float = 1e-4,
+    points: int = 6,
+    accuracy: float = 4e-4,
     callback: Callable[[dict], Any] | None = None,
 ) -> list[Branch]:
     """Both branches around a transition, as far as they exist within reach, for a figure."""
@@ -66,18 +66,18 @@ def branch_curves(
         problem = compiled(model, name, {**found.params, found.parameter: span[0]})
         here = state.params[found.parameter]
         low, high = _window(here, span)
-        left = follow(problem, state, found.parameter, (here, low), points=points, finest=8,
+        left = follow(problem, state, found.parameter, (here, low), points=points, finest=2,
                       accuracy=accuracy, callback=callback)  # fmt: skip
-        right = follow(problem, state, found.parameter, (here, high), points=points, finest=8,
+        right = follow(problem, state, found.parameter, (here, high), points=points, finest=2,
                        accuracy=accuracy, callback=callback)  # fmt: skip
         curves.append(Branch(found.parameter, left.points[::-1] + right.points[1:], right.status))
     return curves
 
 
 def _window(here: float, span: tuple[float, float]) -> tuple[float, float]:
-    """A range around the transition that shows it: half to twice, or a fifth of the span."""
+    """A range around the transition that shows it."""
     low, high = span
     if low > 0 and high / low > 4:
-        return max(low, 0.5 * here), min(high, 1.8 * here)
+        return max(low, 0.65 * here), min(high, 1.5 * here)
     reach = 0.35 * (high - low)
     return max(low, here - reach), min(high, here + reach)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import resources
 
 import numpy as np
 
 from numerics.protocol import Evaluation
-from numerics.quadrature import lines, sampled, smooth
+from numerics.quadrature import planar, sampled, smooth
 from numerics.quadrature.moments import Moments, covariance_root
 from numerics.quadrature.nodes import NodeRule, SobolRule
-from theory.codegen import load, write_module
+from theory.codegen import load
 from theory.derive import broken_requirement, check_values
 from theory.errors import AnsatzError, DomainError, ParameterError
+from theory.free_energy import FreeEnergy
 from theory.system import SaddlePointSystem
 
 DEFAULT_ACCURACY = 1e-7
@@ -24,7 +25,11 @@ DEFAULT_ACCURACY = 1e-7
 def kernel_sources() -> dict[str, tuple[str, ...]]:
     """Text of the integration kernels, to be included in generated modules."""
     folder = resources.files("numerics.kernels")
-    files = {"planar": ("minima", "lines"), "proximal": ("proximal",), "smooth": ("smooth",)}
+    files = {
+        "planar": ("minima", "envelope", "planar"),
+        "proximal": ("proximal",),
+        "smooth": ("smooth",),
+    }
     return {
         kind: tuple((folder / f"{name}.py").read_text() for name in names)
         for kind, names in files.items()
@@ -38,7 +43,11 @@ class Problem:
 
     Parameters
     ----------
-    system : SaddlePointSystem
+    model : FreeEnergy
+    source : str
+        Text of the generated module; everything numerical comes from it.
+    derive : callable
+        Returns the `SaddlePointSystem` behind it; called only if ``system`` is asked for.
     mode : {"numba", "python"}
     branch : str, optional
         Name of the branch that the system was reduced to.
@@ -50,29 +59,52 @@ class Problem:
     unknowns, parameters, observables : tuple of str
     form : {"fixed_point", "gradient"}
         The residual is F(x) - x with the explicit updates F, or the gradient of the free energy.
+    tied : set of str
+        Parameters that must stay equal to one another, since an ansatz requires it.
     """
 
-    def __init__(self, system: SaddlePointSystem, *, mode="numba", branch=None, rule=None):
-        self.system, self.mode, self.branch, self.rule = system, mode, branch, rule
-        self.source = write_module(system, kernel_sources())
-        self.module = load(self.source, mode=mode)
-        self.name = system.name
-        self.form = system.form
-        self.unknowns = tuple(str(x) for x in system.unknowns)
-        self.parameters = tuple(p.name for p in system.model.parameters)
-        self.observables = tuple(system.observables)
-        self.conjugates = tuple(str(x) for x in system.conjugates)
-        self.defaults = {
-            p.name: p.default for p in system.model.parameters if p.default is not None
-        }
-        self._own = tuple(p.name for p in system.parameters)
+    def __init__(
+        self,
+        model: FreeEnergy,
+        source: str,
+        derive: Callable[[], SaddlePointSystem],
+        *,
+        mode: str = "numba",
+        branch: str | None = None,
+        rule: NodeRule | SobolRule | None = None,
+    ):
+        self.model, self.source, self._derive = model, source, derive
+        self.mode, self.branch, self.rule = mode, branch, rule
+        self.module = load(source, mode=mode)
+        self.name = model.name
+        self.form = self.module.FORM
+        self.unknowns = self.module.UNKNOWNS
+        self.parameters = tuple(p.name for p in model.parameters)
+        self.defaults = {p.name: p.default for p in model.parameters if p.default is not None}
         self._where = {name: i for i, name in enumerate(self.module.OUTPUTS)}
+        self.observables = self._outputs("observable ")
+        self.conjugates = self._outputs("conjugate ")
+        self._own = self.module.PARAMETERS
+        known = {a.name: a for a in (*model.reductions, *model.branches.values())}
+        self._ansaetze = [known[name] for name in self.module.ANSAETZE]
+        self.tied = {p.name for a in self._ansaetze for pair in a.requires.items() for p in pair}
         self._groups = self.module.GROUPS
         self._memo: dict[tuple, Moments] = {}
+        self._sums: dict[tuple, planar.Sums] = {}
+
+    def _outputs(self, prefix: str) -> tuple[str, ...]:
+        return tuple(k.removeprefix(prefix) for k in self._where if k.startswith(prefix))
+
+    @functools.cached_property
+    def system(self) -> SaddlePointSystem:
+        """The symbolic equations."""
+        return self._derive()
 
     def with_rule(self, rule: NodeRule | SobolRule | None) -> Problem:
         """The same problem integrated by another rule."""
-        return Problem(self.system, mode=self.mode, branch=self.branch, rule=rule)
+        return Problem(
+            self.model, self.source, self._derive, mode=self.mode, branch=self.branch, rule=rule
+        )
 
     def __repr__(self) -> str:
         branch = f", branch={self.branch!r}" if self.branch else ""
@@ -82,8 +114,8 @@ class Problem:
 
     def values(self, params: Mapping[str, float] | None) -> dict[str, float]:
         """All parameters, defaults filled in and bounds checked."""
-        values = check_values(self.system.model, params or {})
-        for ansatz in self.system.ansaetze:
+        values = check_values(self.model, params or {})
+        for ansatz in self._ansaetze:
             broken = broken_requirement(ansatz, values)
             if broken:
                 raise AnsatzError(f"{broken}; derive the system with these values")
@@ -115,13 +147,13 @@ class Problem:
         found = self._conditions(x, params)
         failed = [
             f"{condition} = {value:.4g}"
-            for condition, value in zip(self.system.domain, found, strict=True)
+            for condition, value in zip(self.module.DOMAIN, found, strict=True)
             if not value > 0
         ]
         return "must be positive: " + ", ".join(failed) if failed else "inside the domain"
 
     def _conditions(self, x, params) -> np.ndarray:
-        out = np.empty(len(self.system.domain))
+        out = np.empty(len(self.module.DOMAIN))
         with np.errstate(all="ignore"):
             self.module.domain(self._controls(x, params), out)
         return out
@@ -146,12 +178,11 @@ class Problem:
         size = np.abs(np.asarray(x)) / self.scale(np.zeros(len(self.unknowns)), params)
         alive = {n for n, s in zip(self.unknowns, size, strict=True) if s > tolerance}
         base = {*self.unknowns}
-        for ansatz in self.system.ansaetze:
-            if ansatz.name in self.system.branches:
+        for ansatz in self._ansaetze:
+            if ansatz.name in self.model.branches:
                 base |= {str(k) for k in ansatz.substitution}
         patterns = {
-            name: {str(s) for s in a.nonzero} & base
-            for name, a in self.system.model.branches.items()
+            name: {str(s) for s in a.nonzero} & base for name, a in self.model.branches.items()
         }
         tested = set().union(*patterns.values()) if patterns else set()
         matches = [name for name, pattern in patterns.items() if pattern == alive & tested]
@@ -162,8 +193,8 @@ class Problem:
     def canonical(self, x) -> np.ndarray:
         """One representative among the mirror images of a state."""
         x = np.array(x, dtype=float)
-        for flip in self.system.model.mirrors:
-            places = [i for i, s in enumerate(self.system.unknowns) if s in flip]
+        for flip in self.model.mirrors:
+            places = [i for i, s in enumerate(self.unknowns) if s in {str(f) for f in flip}]
             if places and x[max(places, key=lambda i: abs(x[i]))] < 0:
                 x[places] *= -1
         return x + 0.0
@@ -311,6 +342,21 @@ class Problem:
             max(p.unresolved for p in parts),
         )
 
+    def _rungs(self, k, c, spec) -> Callable[[int], planar.Sums]:
+        """Rules of the planar ladder at one state; each is applied once."""
+        group = self._groups[k]
+        kernels = planar.Kernels(self.module, group["context"], group["moments"], f"_{k}")
+
+        def rule(level: int) -> planar.Sums:
+            key = (k, c.tobytes(), level)
+            if key not in self._sums:
+                if len(self._sums) > 32:
+                    self._sums.pop(next(iter(self._sums)))
+                self._sums[key] = planar.apply(kernels, spec, c, planar.LADDER[level])
+            return self._sums[key]
+
+        return rule
+
     def _group(self, k, c, target, estimate) -> Moments:
         """Integrate one group of expectations by the rule that fits it."""
         group, module = self._groups[k], self.module
@@ -323,9 +369,9 @@ class Problem:
             raise DomainError(f"{self.name}: the covariance of the fields is not finite")
         kind = group["kind"]
         if kind == "planar" and self.rule is None:
-            spec = lines.specification(group, mean, covariance, response)
+            spec = planar.specification(group, mean, covariance, response)
             if spec is not None:
-                return lines.integrate(module, f"_{k}", group, spec, c, target, estimate)
+                return planar.integrate(self._rungs(k, c, spec), target, estimate)
         root = covariance_root(covariance)
         if kind == "smooth":
             kernel = getattr(module, f"smooth_sums_{k}")

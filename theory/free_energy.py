@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -209,7 +213,38 @@ class FreeEnergy:
     def expectations(self) -> list[GaussianExpectation]:
         return sorted(self.expression.atoms(GaussianExpectation), key=sp.default_sort_key)
 
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Text that determines the model: equal for equal models, in any process."""
+        return repr([_spelled(v) for k, v in sorted(vars(self).items()) if k != "fingerprint"])
+
     def __repr__(self) -> str:
         unknowns = ", ".join(map(str, self.unknowns))
         parameters = ", ".join(p.name for p in self.parameters)
         return f"FreeEnergy({self.name!r}, unknowns=[{unknowns}], parameters=[{parameters}])"
+
+
+def _spelled(value: Any) -> Any:
+    """Nested data with every expression written out, assumptions of symbols included."""
+    if isinstance(value, sp.Basic | sp.MatrixBase):
+        kinds = {type(node) for node in sp.preorder_traversal(value)}
+        return [sp.srepr(value), *sorted(_source(k) for k in kinds if _foreign(k))]
+    if isinstance(value, Mapping):
+        return [(_spelled(k), _spelled(v)) for k, v in value.items()]
+    if isinstance(value, list | tuple):
+        return [_spelled(v) for v in value]
+    if dataclasses.is_dataclass(value):
+        return [type(value).__name__, _spelled(vars(value))]
+    return repr(value)
+
+
+def _foreign(kind: type) -> bool:
+    """Whether a node's rules of differentiation come from a user's own code."""
+    return kind.__module__.partition(".")[0] not in ("sympy", "theory")
+
+
+def _source(kind: type) -> str:
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):
+        return uuid.uuid4().hex  # not readable: never taken for the same again

@@ -142,10 +142,12 @@ class SaddlePointSystem:
         -------
         numerics.problem.Problem
         """
-        from numerics.problem import Problem
+        from numerics.problem import Problem, kernel_sources
+        from theory.codegen import write_module
 
         system = self if branch is None else self.branch(branch)
-        return Problem(system, mode=mode, branch=branch)
+        source = write_module(system, kernel_sources())
+        return Problem(self.model, source, lambda: system, mode=mode, branch=branch)
 
     def latex(self) -> str:
         """Free energy and equations as a LaTeX ``align`` environment."""

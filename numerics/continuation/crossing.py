@@ -22,7 +22,7 @@ from numerics.solvers import Solution, solve
 from numerics.status import Status
 from theory.errors import ParameterError
 
-SEARCH = 4e-5
+SEARCH, CLOSE = 4e-4, 4e-5  # accuracy and tolerance while searching
 
 
 class _Pair:
@@ -35,6 +35,7 @@ class _Pair:
         self.names = tuple(p.branch or f"branch {i + 1}" for i, p in enumerate(problems))
         self.known: tuple[list[Solution], list[Solution]] = known
         self.scanned: list[tuple[float, float]] = []
+        self.slopes: list[tuple[float, float]] = []
         self.spent = 0
 
     def at(self, value: float, accuracy: float, *, refine=False, carry=False) -> bool:
@@ -47,7 +48,7 @@ class _Pair:
                 last = min(known, key=lambda s: abs(s.params[self.parameter] - value))
             if last is not None and problem.in_domain(last.x, params):
                 solution = solve(problem, params, last, accuracy=accuracy, refine=refine,
-                                 raise_on_failure=False)  # fmt: skip
+                                 tolerance=min(accuracy, CLOSE), raise_on_failure=False)  # fmt: skip
             if solution is None or not belongs(solution):
                 solution = locate(problem, params, accuracy=accuracy, refine=refine, carry=carry,
                                   raise_on_failure=False)  # fmt: skip
@@ -57,6 +58,7 @@ class _Pair:
         if found:
             self.states = new
             self.scanned.append((value, self.difference))
+            self.slopes.append((value, self.slope))
         self.latest = new
         return found
 
@@ -84,6 +86,14 @@ class _Pair:
             abs(a.state.get(k, 0.0) - b.state.get(k, 0.0))
             <= 2 * (a.errors.get(k, 0.0) + b.errors.get(k, 0.0))
             for k in names
+        )
+
+    def touching(self, here: float, noise: float) -> bool:
+        """Whether the energies may touch within ``noise`` of here (a double root), not cross."""
+        return any(
+            abs(self.slope - slope) * noise > 0.25 * abs(self.slope) * abs(value - here)
+            for value, slope in self.slopes
+            if abs(value - here) > noise
         )
 
     @property
@@ -252,6 +262,9 @@ def _bisect(pair: _Pair, left, right, at_left) -> float | None:
 def _polish(pair: _Pair, here: float, span, accuracy: float, tell) -> Transition:
     """Newton at full accuracy; the step left undone is part of the error."""
     status, step = Status.MAX_STEPS, math.inf
+    between = math.sqrt(CLOSE * accuracy)
+    if accuracy < between and pair.at(here, between) and pair.slope:
+        here = float(np.clip(here - pair.difference / pair.slope, *span))
     for _ in range(8):
         if not pair.at(here, accuracy, refine=True):
             return _result(pair, here, math.inf, Status.BRANCH_LOST,
@@ -262,8 +275,8 @@ def _polish(pair: _Pair, here: float, span, accuracy: float, tell) -> Transition
         if not math.isfinite(step):
             status = Status.NON_FINITE
             break
-        if abs(step) <= max(0.05 * noise, 1e-12 * abs(here)):
-            status = Status.CONVERGED
+        if abs(step) <= max(0.2 * noise, 1e-12 * abs(here)):
+            status = Status.CRITICAL_END if pair.touching(here, noise) else Status.CONVERGED
             break
         here += step
     if not span[0] <= here <= span[1]:

@@ -87,8 +87,10 @@ def follow(
         predicted = _predict(problem, branch, parameter, there, accuracy)
         scale = problem.scale(last.x, last.params)
         start = replace(last, state=dict(zip(last.state, predicted, strict=True)))
-        new = solve(problem, {**last.params, parameter: there}, start, accuracy=accuracy,
-                    refine=False, raise_on_failure=False)  # fmt: skip
+        new = solve(
+            problem, {**last.params, parameter: there}, start, accuracy=accuracy, method="newton",
+            max_steps=15, refine=False, raise_on_failure=False,
+        )  # fmt: skip
         if new.status.usable and new.kind == last.kind and not _jumped(new, last, predicted, scale):
             branch.points.append(new)
             step = math.copysign(min(abs(step) * 1.5, abs(longest)), longest)

@@ -10,6 +10,7 @@ from numerics.branches import belongs, locate
 from numerics.continuation.transition import Transition
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
+from numerics.solvers.newton import LOOSE
 from numerics.status import Status
 
 
@@ -48,7 +49,7 @@ def root(
     state: Solution | None = None
     kind = ""
     seen: list[tuple[float, float, float]] = []
-    status, level, slope, spent = Status.MAX_STEPS, 4e-5, math.nan, 0
+    status, level, slope, spent = Status.MAX_STEPS, LOOSE, math.nan, 0
     for _ in range(25):
         point = {**values, parameter: here}
         if state is None or not problem.in_domain(state.x, point):

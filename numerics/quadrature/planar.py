@@ -1,19 +1,19 @@
-"""Expectations of planar models whose proximal point may jump anywhere (host part).
+"""Expectations of planar models, whose proximal point may jump anywhere (host part).
 
-See ``numerics/kernels/planar.py`` for the inner integral. Slower than a tracked line where there is
-at most one jump, and certain where there are more: large response, saturated targets.
+See ``numerics/kernels/planar.py`` for the inner integral and docs/integration.md for the choices.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from numerics.quadrature.lines import Specification
-from numerics.quadrature.moments import Moments
+from numerics.quadrature.moments import Moments, covariance_root
 from numerics.quadrature.nodes import hermite, legendre
 from numerics.quadrature.threads import in_ranges
 
@@ -64,6 +64,53 @@ LADDER = (
 
 
 @dataclass(frozen=True)
+class Specification:
+    """Gaussian and proximal numbers of a planar integral, in rotated coordinates.
+
+    Attributes
+    ----------
+    deviation : (float, float)
+        Standard deviations of zu and zv.
+    field : (9,) array
+        b = f0 + f1 zu + f2 zv + f3 xi and a = f4 + f5 zu + f6 zv + f7 xi + f8 xi'.
+    response : (2,) array
+        Va and Vb.
+    mirrored : (bool, bool)
+        Whether zu > 0, and zv > 0, carry half of each expectation.
+    """
+
+    deviation: tuple[float, float]
+    field: np.ndarray
+    response: np.ndarray
+    mirrored: tuple[bool, bool]
+
+
+def specification(group, mean, covariance, response) -> Specification | None:
+    """Rotate and condition: (zu, zv), then b, then a.
+
+    None where the coordinates do not separate, or the loss is not even in the proximal point.
+    """
+    if not group["even"]:
+        return None
+    rotation = np.array(group["rotation"])
+    turn = np.zeros((4, 4))
+    turn[:2, :2] = rotation
+    turn[2, 2:], turn[3, 2:] = rotation[1], rotation[0]  # b before a
+    order = np.array(group["order"])
+    mean, covariance = turn @ mean[order], turn @ covariance[np.ix_(order, order)] @ turn.T
+    turned = rotation @ response @ rotation.T
+    if abs(turned[0, 1]) > 1e-12 * turned[0, 0] or abs(covariance[0, 1]) > 1e-12 * covariance[0, 0]:
+        return None
+    root = covariance_root(covariance)
+    zu, zv = root[0, 0], root[1, 1]
+    field = np.array([
+        mean[2], root[2, 0] / zu, root[2, 1] / zv, root[2, 2],
+        mean[3], root[3, 0] / zu, root[3, 1] / zv, root[3, 2], root[3, 3],
+    ])  # fmt: skip
+    return Specification((zu, zv), field, np.diag(turned).copy(), tuple(group["mirrored"]))
+
+
+@dataclass(frozen=True)
 class Kernels:
     """The generated module's functions and sizes that the host needs."""
 
@@ -111,7 +158,10 @@ def sources(kernels: Kernels, spec: Specification, c, rung: Rung):
     return zu[heavy], zv[heavy], weights[heavy]
 
 
-def apply(kernels: Kernels, spec: Specification, c, rung: Rung):
+Sums = tuple[np.ndarray, np.ndarray, float, int]
+
+
+def apply(kernels: Kernels, spec: Specification, c, rung: Rung) -> Sums:
     """Sums, magnitudes, unresolved mass and number of lines of one rule.
 
     Rows are added in a fixed order, so that the result does not depend on the threads.
@@ -132,53 +182,56 @@ def apply(kernels: Kernels, spec: Specification, c, rung: Rung):
     return sums.sum(axis=0), sizes.sum(axis=0), float(lost.sum()), n * rung.b
 
 
-def integrate(kernels: Kernels, spec: Specification, c, rung: int) -> np.ndarray:
-    """The moments by one rule, without an error."""
-    return apply(kernels, spec, c, LADDER[rung])[0]
+# relative accuracy that a rung's estimate usually meets, from rung 1 on
+USUAL = (3e-4, 3e-5, 4e-6, 5e-7, 6e-8, 1e-8)
 
 
-def integrate_with_error(
-    kernels: Kernels, spec: Specification, c, target: float = 1e-6, rung: int | None = None
-) -> Moments:
-    """The moments with errors that bound the true ones.
+def rung_for(target: float) -> int:
+    """The cheapest rung whose error estimate usually meets a relative accuracy."""
+    return 1 + sum(target < t for t in USUAL)
+
+
+def integrate(rule: Callable[[int], Sums], target: float, estimate: bool) -> Moments:
+    """Moments by the rung that fits ``target``; on request with errors from the rungs below.
 
     Parameters
     ----------
+    rule : callable
+        What `apply` returns, for each rung of the ladder.
     target : float
-        Climb the ladder until the error relative to the magnitudes is below; at the top, return
-        with the larger error.
-    rung : int, optional
-        Use this rule (and those below it for the error), whatever the target.
+        Relative accuracy.
+    estimate : bool
+        Without, the errors are NaN and the rungs below are not needed.
     """
-    history: list[np.ndarray] = []
-    points = 0
-    levels = range(len(LADDER)) if rung is None else range(max(rung - 3, 0), rung + 1)
-    for level in levels:
-        values, sizes, lost, more = apply(kernels, spec, c, LADDER[level])
-        history.insert(0, values)
-        points += more
-        if len(history) > 1:
-            result = Moments(values, _error(history, sizes, lost), sizes, points, lost)
-            if rung is None and not result.relative_error > target:
-                break
-    if len(history) == 1:
-        result = Moments(values, np.full(len(values), np.inf), sizes, points, lost)
-    return result
+    level = rung_for(target)
+    values, sizes, lost, points = rule(level)
+    if not estimate:
+        return Moments(values, np.full(len(values), np.nan), sizes, points, lost)
+    below = [rule(k) for k in range(level - 1, max(level - 4, -1), -1)]
+    error = ladder_error([values, *(b[0] for b in below)], sizes) + lost
+    return Moments(values, error * sizes, sizes, points + sum(b[3] for b in below), lost)
 
 
-def _error(history: list[np.ndarray], sizes: np.ndarray, lost: float) -> np.ndarray:
-    """One relative error for all moments, since single ones agree by chance.
+def ladder_error(history: Sequence[np.ndarray], sizes: np.ndarray) -> float:
+    """Relative error of ``history[0]``, the finest of consecutive rules, for all moments together.
 
-    From the last three differences between rules, as whole rules agree by chance, too: the last,
-    at least about half of the one before; three times the largest where the ladder does not
-    converge steadily and fast (or nothing is known about it). Added is three times the mass that
-    is not accounted for.
+    The largest relative difference D to the rule below, times r/(1-r) with r the ratio of the last
+    two differences (the tail of a geometric series), but at least D/2, and a quarter of the
+    difference before (three quarters where the ladder was not converging yet). Single moments, and
+    whole rules, agree by chance, hence the largest, and the share of the one before. Where D is
+    above 1e-4 the ladder has not begun to converge, and three times the largest difference counts;
+    so it does where there is but one, and nine times that if it is large.
     """
     size = np.maximum(sizes, 1e-300)
-    steps = [float(np.max(np.abs(a - b) / size)) for a, b in itertools.pairwise(history)][:3]
-    ratios = [a / b if b > 0 else 0.0 for a, b in itertools.pairwise(steps)]
-    if ratios and max(ratios) < 0.3:
-        error = max(steps[0], (0.45 if len(ratios) == 2 else 0.6) * steps[1])
-    else:
-        error = 3.0 * max(steps)
-    return (max(error, 1e-14) + 3.0 * lost) * size
+    steps = [float(np.max(np.abs(a - b) / size)) for a, b in itertools.pairwise(history)]
+    error = steps[0]
+    if len(steps) > 1:
+        ratio = steps[0] / steps[1] if steps[1] > 0 else 0.0
+        tail = min(max(ratio / (1.0 - ratio), 0.5), 8.0) if ratio < 1.0 else 8.0
+        slow = len(steps) > 2 and steps[1] > 0.3 * steps[2]
+        error = max(tail * steps[0], (0.75 if slow else 0.25) * steps[1])
+    if steps[0] > 1e-4 or len(steps) == 1:
+        error = max(error, 3.0 * max(steps))
+    if steps[0] > 1e-3 and len(steps) == 1:
+        error *= 3.0
+    return max(error, 1e-14) if error < 0.3 else math.inf  # nothing is resolved then

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from scipy.special import stdtrit
 
 from numerics.quadrature.moments import Moments
 from numerics.quadrature.nodes import NodeRule, SobolRule, sobol_normal
+from numerics.quadrature.threads import pool, workers
 
 
 def at_nodes(sums, rule: NodeRule) -> Moments:
@@ -17,15 +16,14 @@ def at_nodes(sums, rule: NodeRule) -> Moments:
     return Moments(values, np.full(len(values), np.inf), magnitudes, len(rule.weights))
 
 
-def sobol(sums, dimension: int, rule: SobolRule, workers: int = 2) -> Moments:
+def sobol(sums, dimension: int, rule: SobolRule) -> Moments:
     """Mean over independent scrambles; the error is the 99 % confidence bound of that mean."""
     weight = np.full(2**rule.log2_points, 0.5**rule.log2_points)
 
     def one(k):
         return sums(sobol_normal(dimension, rule.log2_points, rule.seed + k), weight)
 
-    with ThreadPoolExecutor(workers) as pool:
-        results = list(pool.map(one, range(rule.scrambles)))
+    results = list(pool(workers()).map(one, range(rule.scrambles)))
     values = np.array([r[0] for r in results])
     magnitudes = np.mean([r[1] for r in results], axis=0)
     spread = values.std(axis=0, ddof=1) / np.sqrt(rule.scrambles)

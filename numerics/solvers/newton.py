@@ -15,6 +15,9 @@ from numerics.protocol import ProblemLike
 from numerics.status import Status
 
 
+LOOSE = 4e-4  # accuracy good enough for slopes, and for states far from the solution
+
+
 @dataclass(frozen=True)
 class NewtonSettings:
     """Settings of the iteration.
@@ -30,7 +33,7 @@ class NewtonSettings:
     """
 
     tolerance: float = 1e-8
-    loose: float = 1e-4
+    loose: float = LOOSE
     max_steps: int = 60
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from numerics.protocol import Evaluation, ProblemLike
-from numerics.solvers.newton import difference_jacobian
+from numerics.solvers.newton import LOOSE, difference_jacobian
 from numerics.status import Status
 
 
@@ -203,7 +203,7 @@ def _state_errors(problem, x, params, bound, jacobian, scale) -> np.ndarray:
     change = 0.0
     for there in (x + errors, x - errors):
         if problem.in_domain(there, params):
-            nearby = difference_jacobian(problem, there, params, 1e-4)
+            nearby = difference_jacobian(problem, there, params, LOOSE)
             off = (np.eye(len(x)) - inverse @ nearby) * scale / scale[:, None]
             change = max(change, float(np.max(np.sum(np.abs(off), axis=1))))
     return errors / (1 - change) if change < 1 else unknown
@@ -211,8 +211,7 @@ def _state_errors(problem, x, params, bound, jacobian, scale) -> np.ndarray:
 
 def _with_state_errors(problem, x, params, evaluation: Evaluation, errors):
     """Observables and slopes are not stationary: the state's errors enter them linearly."""
-    loose = 1e-4
-    base = problem.evaluate(x, params, loose)
+    base = problem.evaluate(x, params, LOOSE)
     observable, slope = dict(evaluation.observable_errors), dict(evaluation.gradient_error)
     scale = problem.scale(x, params)
     for i, error in enumerate(errors):
@@ -220,7 +219,7 @@ def _with_state_errors(problem, x, params, evaluation: Evaluation, errors):
         moved[i] += 1e-3 * scale[i]
         if not problem.in_domain(moved, params):
             moved[i] -= 2e-3 * scale[i]
-        there = problem.evaluate(moved, params, loose)
+        there = problem.evaluate(moved, params, LOOSE)
         factor = error / (1e-3 * scale[i])
         for k in observable:
             observable[k] += factor * abs(there.observables[k] - base.observables[k])

@@ -10,6 +10,7 @@ import numpy as np
 from numerics.protocol import ProblemLike
 from numerics.solvers.damped import damped
 from numerics.solvers.newton import (
+    LOOSE,
     NewtonSettings,
     NewtonState,
     difference_jacobian,
@@ -208,8 +209,8 @@ def _finish(problem, state, values, accuracy, goal, status, method, refine) -> S
     rule, spent = accuracy, 0
     evaluation = problem.evaluate(state.x, values, rule)
     jacobian = state.jacobian
-    if jacobian is None or state.lent:
-        jacobian = difference_jacobian(problem, state.x, values, max(accuracy, 1e-4))
+    if jacobian is None or (state.lent and refine):
+        jacobian = difference_jacobian(problem, state.x, values, max(accuracy, LOOSE))
     while status is Status.CONVERGED:
         size = scaled(problem, state.x, values, evaluation.residual)
         fine = evaluation.relative_error <= accuracy

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -30,6 +32,48 @@ def _digest(source: str) -> str:
     return hashlib.sha256(f"{versions}\n{source}".encode()).hexdigest()[:20]
 
 
+def _place(folder: Path, name: str, text: str) -> Path:
+    """Write a file if it is not there: to a temporary one and renamed, so no reader sees half."""
+    path = folder / name
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp", text=True)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    return path
+
+
+def remembered(key: str, write: Callable[[], str]) -> str:
+    """The text that ``write`` makes, kept on disk under the hash of everything it depends on.
+
+    Parameters
+    ----------
+    key : str
+        All that determines the text beside the source of `theory`, which is added to it.
+    write : callable
+        Called where the text is not there yet.
+    """
+    digest = hashlib.sha256(f"{_own_source()}\n{key}".encode()).hexdigest()[:20]
+    path = cache_directory() / f"text_{digest}.py"
+    if path.exists():
+        return path.read_text()
+    text = write()
+    _place(path.parent, path.name, text)
+    return text
+
+
+@functools.cache
+def _own_source() -> str:
+    """Hash of this package's source and of SymPy's version, so that stale text is never read."""
+    import sympy
+
+    digest = hashlib.sha256(sympy.__version__.encode())
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
 def load(source: str, *, mode: str = "numba") -> ModuleType:
     """Import ``source`` as a module.
 
@@ -43,8 +87,7 @@ def load(source: str, *, mode: str = "numba") -> ModuleType:
 
     Notes
     -----
-    The file's name is the hash of its text and of the versions of generator and compiler. It is
-    written to a temporary file and renamed, so that a reader never sees half of it.
+    The file's name is the hash of its text and of the versions of generator and compiler.
     """
     if mode == "python":
         return _interpreted(source)
@@ -52,14 +95,7 @@ def load(source: str, *, mode: str = "numba") -> ModuleType:
     name = f"spinodal_{digest}"
     if name in sys.modules:
         return sys.modules[name]
-    folder = cache_directory()
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.py"
-    if not path.exists():
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp", text=True)
-        with os.fdopen(handle, "w") as file:
-            file.write(source)
-        os.replace(temporary, path)
+    path = _place(cache_directory(), f"{name}.py", source)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

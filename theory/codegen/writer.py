@@ -179,6 +179,7 @@ def _planar(group: Group, system, names):
         "order": order,
         "rotation": [[float(x) for x in plan.rotation.row(i)] for i in range(2)],
         "mirrored": _mirrored(group, system, plan),
+        "even": sp.expand(loss - loss.xreplace({u: -u, v: -v})) == 0,
     }
 
 
@@ -231,9 +232,16 @@ def _assembly(system: SaddlePointSystem, moments, names) -> list[str]:
         ):
             matrix = gradient.jacobian(sp.Matrix(list(variables))) if variables else sp.zeros(0, 0)
             parts.append(function(name, "c, out", *_entries("out", matrix), names))
-    parts.append(f"OUTPUTS = {list(outputs)!r}")
-    parts.append(f"STARTS = {labels!r}")
-    return parts
+    facts = {
+        "OUTPUTS": list(outputs),
+        "STARTS": labels,
+        "FORM": system.form,
+        "UNKNOWNS": tuple(map(str, system.unknowns)),
+        "PARAMETERS": tuple(p.name for p in system.parameters),
+        "DOMAIN": tuple(map(str, system.domain)),
+        "ANSAETZE": tuple(a.name for a in system.ansaetze),
+    }
+    return [*parts, *(f"{name} = {value!r}" for name, value in facts.items())]
 
 
 def _out(expressions) -> list[str]:

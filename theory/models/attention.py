@@ -222,7 +222,8 @@ def _linear_baseline(target, gamma, source):
                         + B[i, j] ** 2)
         for i, j in itertools.product(range(n), repeat=2)
     )  # fmt: skip
-    best = {b: sp.solve(error.diff(b), b)[0] for b in B}
+    # the error is quadratic in each entry, so its slope is linear
+    best = {b: -error.diff(b).xreplace({b: sp.S.Zero}) / error.diff(b, 2) for b in B.free_symbols}
     return B.xreplace(best), error.xreplace(best)
 
 
