@@ -150,9 +150,10 @@ def test_error_meets_the_target_here(kernels):
 @pytest.mark.parametrize(
     ("steps", "error"),
     [
-        ([1e-6, 1e-5], 2.5e-6),  # a share of the difference before
-        ([1e-6, 2e-6], 1e-6),  # a geometric tail
+        ([1e-6, 1e-5, 1e-4], 2.5e-6),  # a share of the difference before
+        ([1e-6, 2e-6, 1e-5], 1e-6),  # a geometric tail
         ([1e-6, 1e-5, 2e-5], 7.5e-6),  # not converging before
+        ([1e-6, 1e-5], 7.5e-6),  # not known to converge before
         ([2e-4, 1e-3], 3e-3),  # not begun
         ([1e-5], 3e-5),  # one difference only
     ],

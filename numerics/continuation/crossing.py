@@ -47,8 +47,10 @@ class _Pair:
             if last is None and known:
                 last = min(known, key=lambda s: abs(s.params[self.parameter] - value))
             if last is not None and problem.in_domain(last.x, params):
-                solution = solve(problem, params, last, accuracy=accuracy, refine=refine,
-                                 tolerance=min(accuracy, CLOSE), raise_on_failure=False)  # fmt: skip
+                solution = solve(
+                    problem, params, last, accuracy=accuracy, tolerance=min(accuracy, CLOSE),
+                    refine=refine, raise_on_failure=False,
+                )  # fmt: skip
             if solution is None or not belongs(solution):
                 solution = locate(problem, params, accuracy=accuracy, refine=refine, carry=carry,
                                   raise_on_failure=False)  # fmt: skip

@@ -209,7 +209,8 @@ def integrate(rule: Callable[[int], Sums], target: float, estimate: bool) -> Mom
         return Moments(values, np.full(len(values), np.nan), sizes, points, lost)
     below = [rule(k) for k in range(level - 1, max(level - 4, -1), -1)]
     error = ladder_error([values, *(b[0] for b in below)], sizes) + lost
-    return Moments(values, error * sizes, sizes, points + sum(b[3] for b in below), lost)
+    errors = error * np.maximum(sizes, 1e-300)
+    return Moments(values, errors, sizes, points + sum(b[3] for b in below), lost)
 
 
 def ladder_error(history: Sequence[np.ndarray], sizes: np.ndarray) -> float:
@@ -217,7 +218,7 @@ def ladder_error(history: Sequence[np.ndarray], sizes: np.ndarray) -> float:
 
     The largest relative difference D to the rule below, times r/(1-r) with r the ratio of the last
     two differences (the tail of a geometric series), but at least D/2, and a quarter of the
-    difference before (three quarters where the ladder was not converging yet). Single moments, and
+    difference before (three quarters where the ladder is not known to have converged before). Single moments, and
     whole rules, agree by chance, hence the largest, and the share of the one before. Where D is
     above 1e-4 the ladder has not begun to converge, and three times the largest difference counts;
     so it does where there is but one, and nine times that if it is large.
@@ -228,7 +229,7 @@ def ladder_error(history: Sequence[np.ndarray], sizes: np.ndarray) -> float:
     if len(steps) > 1:
         ratio = steps[0] / steps[1] if steps[1] > 0 else 0.0
         tail = min(max(ratio / (1.0 - ratio), 0.5), 8.0) if ratio < 1.0 else 8.0
-        slow = len(steps) > 2 and steps[1] > 0.3 * steps[2]
+        slow = len(steps) == 2 or steps[1] > 0.3 * steps[2]
         error = max(tail * steps[0], (0.75 if slow else 0.25) * steps[1])
     if steps[0] > 1e-4 or len(steps) == 1:
         error = max(error, 3.0 * max(steps))

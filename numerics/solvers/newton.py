@@ -14,7 +14,6 @@ import numpy as np
 from numerics.protocol import ProblemLike
 from numerics.status import Status
 
-
 LOOSE = 4e-4  # accuracy good enough for slopes, and for states far from the solution
 
 
