@@ -218,10 +218,10 @@ def ladder_error(history: Sequence[np.ndarray], sizes: np.ndarray) -> float:
 
     The largest relative difference D to the rule below, times r/(1-r) with r the ratio of the last
     two differences (the tail of a geometric series), but at least D/2, and a quarter of the
-    difference before (three quarters where the ladder is not known to have converged before). Single moments, and
-    whole rules, agree by chance, hence the largest, and the share of the one before. Where D is
-    above 1e-4 the ladder has not begun to converge, and three times the largest difference counts;
-    so it does where there is but one, and nine times that if it is large.
+    difference before (three quarters unless the ladder is known to have converged before). Single
+    moments, and whole rules, agree by chance, hence the largest, and the share of the one before.
+    Where D is above 1e-4 the ladder has not begun to converge, and three times the largest
+    difference counts; so it does where there is but one, and nine times that if it is large.
     """
     size = np.maximum(sizes, 1e-300)
     steps = [float(np.max(np.abs(a - b) / size)) for a, b in itertools.pairwise(history)]
