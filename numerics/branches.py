@@ -34,7 +34,9 @@ def _compiled(model: FreeEnergy, reduction: str | None, branch: str | None) -> P
     kernels = kernel_sources()
     key = repr((model.fingerprint, reduction, branch, kernels))
     source = remembered(key, lambda: write_module(derive(), kernels))
-    return Problem(model, source, derive, branch=branch)
+    whole = None if branch is None else lambda: _compiled(model, reduction, None)
+    reduce = None if branch else lambda name: _compiled(model, reduction, name)
+    return Problem(model, source, derive, branch=branch, whole=whole, reduce=reduce)
 
 
 def compiled(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from importlib import resources
 
 import numpy as np
+from sympy import sympify
 
 from numerics.protocol import Evaluation
 from numerics.quadrature import planar, sampled, smooth
@@ -53,6 +54,9 @@ class Problem:
         Name of the branch that the system was reduced to.
     rule : NodeRule or SobolRule, optional
         Use this rule for all expectations with a proximal point, in place of the adaptive one.
+    whole, reduce : callable, optional
+        Return the problem of which this is the reduction to a branch, and the reduction to a branch
+        by name.
 
     Attributes
     ----------
@@ -72,9 +76,12 @@ class Problem:
         mode: str = "numba",
         branch: str | None = None,
         rule: NodeRule | SobolRule | None = None,
+        whole: Callable[[], Problem] | None = None,
+        reduce: Callable[[str], Problem] | None = None,
     ):
         self.model, self.source, self._derive = model, source, derive
         self.mode, self.branch, self.rule = mode, branch, rule
+        self._whole, self._reduce = whole, reduce
         self.module = load(source, mode=mode)
         self.name = model.name
         self.form = self.module.FORM
@@ -84,7 +91,7 @@ class Problem:
         self._where = {name: i for i, name in enumerate(self.module.OUTPUTS)}
         self.observables = self._outputs("observable ")
         self.conjugates = self._outputs("conjugate ")
-        self._own = self.module.PARAMETERS
+        self.own_parameters = self.module.PARAMETERS
         known = {a.name: a for a in (*model.reductions, *model.branches.values())}
         self._ansaetze = [known[name] for name in self.module.ANSAETZE]
         self.tied = {p.name for a in self._ansaetze for pair in a.requires.items() for p in pair}
@@ -95,6 +102,37 @@ class Problem:
     def _outputs(self, prefix: str) -> tuple[str, ...]:
         return tuple(k.removeprefix(prefix) for k in self._where if k.startswith(prefix))
 
+    @property
+    def roughness(self) -> float:
+        """Relative jitter of the residual as a function of the state at one accuracy."""
+        smooth = all(g["kind"] == "smooth" for g in self._groups)
+        return (1e-14 if self._groups else 1e-16) if smooth and self.rule is None else 1e-8
+
+    @functools.cached_property
+    def whole(self) -> Problem | None:
+        """The same model without the reduction to a branch; None if there was none."""
+        return self._whole() if self.branch is not None and self._whole is not None else None
+
+    @functools.cached_property
+    def family(self) -> list[Problem]:
+        """Reductions of the whole model to its branches that have fewer unknowns than it."""
+        origin = self.whole or self
+        if origin._reduce is None:
+            return []
+        found = [origin._reduce(name) for name in origin.model.branches]
+        return [p for p in found if len(p.unknowns) < len(origin.unknowns)]
+
+    def embed(self, x) -> np.ndarray:
+        """State of `whole` that a state of this reduced problem stands for."""
+        assert self.whole is not None and self.branch is not None
+        own = dict(zip(self.unknowns, map(float, x), strict=True))
+        image = {str(k): v for k, v in self.model.branches[self.branch].substitution.items()}
+        by_symbol = {s: own[str(s)] for e in image.values() for s in sympify(e).free_symbols}
+        return np.array([
+            own[u] if u in own else float(sympify(image[u]).xreplace(by_symbol))
+            for u in self.whole.unknowns
+        ])  # fmt: skip
+
     @functools.cached_property
     def system(self) -> SaddlePointSystem:
         """The symbolic equations."""
@@ -103,8 +141,9 @@ class Problem:
     def with_rule(self, rule: NodeRule | SobolRule | None) -> Problem:
         """The same problem integrated by another rule."""
         return Problem(
-            self.model, self.source, self._derive, mode=self.mode, branch=self.branch, rule=rule
-        )
+            self.model, self.source, self._derive, mode=self.mode, branch=self.branch, rule=rule,
+            whole=None if self._whole is None else lambda: self._whole().with_rule(rule),
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         branch = f", branch={self.branch!r}" if self.branch else ""
@@ -129,7 +168,7 @@ class Problem:
                 f"({', '.join(self.unknowns)}), not shape {x.shape}"
             )
         values = self.values(params)
-        return np.concatenate([x, [values[p] for p in self._own]])
+        return np.concatenate([x, [values[p] for p in self.own_parameters]])
 
     def scale(self, x, params=None) -> np.ndarray:
         """Positive natural size of each unknown, so that a zero component has one too."""
@@ -228,7 +267,7 @@ class Problem:
 
     def parameter_jacobian(self, x, params=None) -> np.ndarray | None:
         """Derivative of the residual with respect to the parameters; None as above."""
-        return self._matrix("parameter_jacobian", len(self._own), x, params)
+        return self._matrix("parameter_jacobian", len(self.own_parameters), x, params)
 
     def _matrix(self, name, columns, x, params):
         if not hasattr(self.module, name):

@@ -22,6 +22,8 @@ class Status(IntEnum):
     CLOSED_LOOP = 23
     CRITICAL_END = 24
     SPINODAL_END = 25
+    TRICRITICAL_END = 26
+    MIRRORED = 27
     NO_CROSSING = 30
     LOWER_FROM_BIRTH = 31
     USER_STOP = 40
@@ -29,7 +31,9 @@ class Status(IntEnum):
     @property
     def success(self) -> bool:
         """Whether the result is what was asked for."""
-        return self in (Status.CONVERGED, Status.REACHED_BOUND, Status.CLOSED_LOOP)
+        return self in (
+            Status.CONVERGED, Status.REACHED_BOUND, Status.CLOSED_LOOP, Status.MIRRORED,
+        )  # fmt: skip
 
     @property
     def usable(self) -> bool:
@@ -63,6 +67,10 @@ _MESSAGES = {
     Status.CRITICAL_END: "the two branches merge: the line ends in a critical point; compare the "
     "order parameters there",
     Status.SPINODAL_END: "one of the branches ends at its spinodal: follow the other alone",
+    Status.TRICRITICAL_END: "the line ends in a tricritical point, where the transition becomes "
+    "continuous: follow the branch point from there",
+    Status.MIRRORED: "the branch passed a branch point onto its own mirror image: every point of "
+    "it is known",
     Status.NO_CROSSING: "no crossing in the range: widen it",
     Status.LOWER_FROM_BIRTH: "no crossing: one branch is lower wherever both exist",
     Status.USER_STOP: "stopped by the user; the points computed so far are kept",

@@ -147,7 +147,11 @@ class SaddlePointSystem:
 
         system = self if branch is None else self.branch(branch)
         source = write_module(system, kernel_sources())
-        return Problem(self.model, source, lambda: system, mode=mode, branch=branch)
+        whole = None if branch is None else lambda: self.compile(mode=mode)
+        return Problem(
+            self.model, source, lambda: system, mode=mode, branch=branch, whole=whole,
+            reduce=None if branch else lambda name: self.compile(branch=name, mode=mode),
+        )  # fmt: skip
 
     def latex(self) -> str:
         """Free energy and equations as a LaTeX ``align`` environment."""

@@ -32,7 +32,9 @@ class _Pair:
         self.problems: tuple[ProblemLike, ProblemLike] = problems
         self.params, self.parameter = dict(params), parameter
         self.states: list[Solution | None] = [None, None]
-        self.names = tuple(p.branch or f"branch {i + 1}" for i, p in enumerate(problems))
+        names = [p.branch or f"branch {i + 1}" for i, p in enumerate(problems)]
+        twice = names[0] == names[1]
+        self.names = tuple(f"{n} {i + 1}" if twice else n for i, n in enumerate(names))
         self.known: tuple[list[Solution], list[Solution]] = known
         self.scanned: list[tuple[float, float]] = []
         self.slopes: list[tuple[float, float]] = []
@@ -263,7 +265,7 @@ def _bisect(pair: _Pair, left, right, at_left) -> float | None:
 
 def _polish(pair: _Pair, here: float, span, accuracy: float, tell) -> Transition:
     """Newton at full accuracy; the step left undone is part of the error."""
-    status, step = Status.MAX_STEPS, math.inf
+    status, step, noise = Status.MAX_STEPS, math.inf, math.inf
     between = math.sqrt(CLOSE * accuracy)
     if accuracy < between and pair.at(here, between) and pair.slope:
         here = float(np.clip(here - pair.difference / pair.slope, *span))
@@ -272,8 +274,8 @@ def _polish(pair: _Pair, here: float, span, accuracy: float, tell) -> Transition
             return _result(pair, here, math.inf, Status.BRANCH_LOST,
                            "a branch was lost while polishing")  # fmt: skip
         tell("polishing", **{pair.parameter: here, "energy difference": pair.difference})
-        step = -pair.difference / pair.slope
-        noise = pair.error / abs(pair.slope)
+        step = -pair.difference / pair.slope if pair.slope else math.nan
+        noise = pair.error / abs(pair.slope) if pair.slope else math.inf
         if not math.isfinite(step):
             status = Status.NON_FINITE
             break
@@ -281,12 +283,14 @@ def _polish(pair: _Pair, here: float, span, accuracy: float, tell) -> Transition
             status = Status.CRITICAL_END if pair.touching(here, noise) else Status.CONVERGED
             break
         here += step
+        if not span[0] <= here <= span[1]:
+            return _absent(pair, span)
     if not span[0] <= here <= span[1]:
         return _absent(pair, span)
     a, b = pair.both
     if status is Status.CONVERGED and not (a.status.success and b.status.success):
         status = Status.ACCURACY_NOT_REACHED
-    error = pair.error / abs(pair.slope) + abs(step)
+    error = noise + abs(step)
     if status is Status.CONVERGED and pair.merged:
         status = Status.CRITICAL_END
     elif status is Status.CONVERGED and not math.isfinite(error):

@@ -1,15 +1,18 @@
-"""Natural continuation: the solution at one parameter value is the start at the next."""
+"""Following one branch: pseudo-arclength continuation with events and stability."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from numerics.continuation.branch import Branch
+from numerics.continuation.equations import BranchEquations
+from numerics.continuation.event import Event
+from numerics.continuation.tracer import CurvePoint, Settings, start, trace
+from numerics.continuation.watch import UserFunction, Watcher
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
 from numerics.status import Status
@@ -18,117 +21,206 @@ from theory.errors import ParameterError
 
 def follow(
     problem: ProblemLike,
-    start: Solution,
-    parameter: str,
-    span: tuple[float, float],
+    start: Solution | Mapping[str, float] | Any = None,
+    parameter: str = "alpha",
+    span: tuple[float, float] = (0.3, 10.0),
     *,
-    points: int = 20,
-    finest: int = 64,
-    accuracy: float = 1e-5,
-    max_attempts: int = 400,
+    params: Mapping[str, float] | None = None,
+    both: bool = False,
+    accuracy: float | None = None,
+    settings: Settings | None = None,
+    functions: Mapping[str, UserFunction] | None = None,
+    stability: bool = True,
     callback: Callable[[dict], Any] | None = None,
+    **fixed: float,
 ) -> Branch:
-    """Follow a solution from ``span[0]`` to ``span[1]`` (either direction).
-
-    The step adapts between the range divided by ``points`` and that again by
-    ``finest``. The first prediction is along the tangent, later ones along the secant. A point that
-    has another kind, or lies far from its prediction, is rejected.
+    """Follow a solution as one parameter varies, through folds.
 
     Parameters
     ----------
-    problem : Problem
-    start : Solution
-        At the parameter value ``span[0]``, or near it.
+    problem : Problem or PlainProblem
+    start : Solution, mapping or array, optional
+        State to start from; by default the problem's own starting points are tried. It is corrected
+        first, at the parameter value it carries (else the one in ``params``, else ``span[0]``).
     parameter : str
     span : (from, to)
-    points : int
-        About as many points as wanted.
-    finest : int
-        The step may shrink to this fraction of its first length.
-    accuracy : float
-        Of the expectations.
-    max_attempts : int
-        Counts every attempt, accepted or not.
+        The run starts in the direction from the first to the second, and ends on either.
+    params, **fixed
+        Values of the other parameters (as a mapping, or by name); those of ``start`` or defaults
+        where not given.
+    both : bool
+        Follow in the other direction too.
+    accuracy : float, optional
+        Of the expectations: 1e-10 for smooth systems, else 1e-5 by default.
+    settings : Settings, optional
+    functions : mapping of str to callable
+        ``f(state, params)`` whose zeros are reported as events of kind "user".
+    stability : bool
+        Compute growth rates in the full system at each point.
     callback : callable, optional
-        Called with a dict for each point; returning something false, other than None, stops.
+        Gets a dict at each point; returning something false, other than None, stops the run.
 
     Returns
     -------
     Branch
-        With at least the first point if that exists; ``status`` says why it ended.
+        ``status`` says why it ended. The same input gives the same bits.
+
+    Raises
+    ------
+    ParameterError
+        For an unknown parameter, or one that is both followed and fixed.
     """
-    if parameter not in start.params:
+    state, values = _prepare(problem, start, parameter, span, {**(params or {}), **fixed})
+    low, high = sorted(map(float, span))
+    run = _Run(problem, parameter, values, (low, high), accuracy, settings, functions, stability,
+               callback)  # fmt: skip
+    first = run.begin(state, values[parameter], math.copysign(1.0, span[1] - span[0]))
+    if isinstance(first, Status):
+        return Branch(parameter, status=first, problem=problem, name=problem.branch or "")
+    return run.both_ways(first) if both else run.one_way(first)
+
+
+def _prepare(problem, start, parameter, span, given):
+    if parameter in given:
+        raise ParameterError(f"{parameter} is followed over {span}; do not fix it as well")
+    carried = dict(start.params) if isinstance(start, Solution) else {}
+    low, high = sorted(map(float, span))
+    if not low < high:
+        raise ParameterError(f"span {span} of {parameter} is empty")
+    here = carried.get(parameter, span[0])
+    here = min(max(here, low), high)
+    known = {**getattr(problem, "defaults", {}), **carried, **given, parameter: here}
+    values = problem.values(known)
+    if parameter not in values:
         raise ParameterError(
-            f"unknown parameter {parameter!r} of {problem.name}; it has: {', '.join(start.params)}"
+            f"unknown parameter {parameter!r} of {problem.name}; it has: {', '.join(values)}"
         )
-    here, end = map(float, span)
-    longest = (end - here) / max(points, 1)
-    shortest, step = abs(longest) / finest, longest
-    branch = Branch(parameter)
-    first = solve(problem, {**start.params, parameter: here}, start.x, accuracy=accuracy,
-                  refine=False, raise_on_failure=False)  # fmt: skip
-    if not first.status.usable:
-        branch.status = first.status
-        return branch
-    branch.points.append(first)
-    for _ in range(max_attempts):
-        last = branch.points[-1]
-        answer = callback(_news(branch, span)) if callback is not None else None
-        if answer is not None and not answer:
+    for end in (low, high):
+        problem.values({**values, parameter: end})
+    if start is None:
+        start = solve(problem, values, accuracy=1e-5, raise_on_failure=False)
+    if isinstance(start, Solution):
+        start = start.x
+    elif isinstance(start, Mapping):
+        start = [start[u] for u in problem.unknowns]
+    return np.asarray(list(start), dtype=float), values
+
+
+class _Run:
+    """One call of `follow`, or one half-branch of a diagram."""
+
+    def __init__(self, problem, parameter, values, span, accuracy, settings, functions, stability,
+                 callback):  # fmt: skip
+        others = {k: v for k, v in values.items() if k != parameter}
+        smooth = getattr(problem, "roughness", 1e-16) < 1e-10
+        accuracy = accuracy or (1e-10 if smooth else 1e-5)
+        self.equations = BranchEquations(problem, parameter, others, span, accuracy)
+        self.watcher = Watcher(self.equations, functions, stability)
+        self.problem, self.parameter, self.span = problem, parameter, span
+        self.settings = settings or Settings()
+        self.callback, self.stability = callback, stability
+
+    def begin(self, x, value: float, direction: float) -> CurvePoint | Status:
+        toward = np.zeros(len(x) + 1)
+        toward[-1] = direction
+        return start(self.equations, np.append(x, value), toward)
+
+    def one_way(self, first: CurvePoint) -> Branch:
+        branch = self._empty()
+        events: list[Event] = []
+
+        def watch(here, new, length):
+            found = self.watcher.between(here, new)
+            events.extend(found)
+            if self._tell(new) is Status.USER_STOP:
+                return Status.USER_STOP
+            if self._mirrored(found, new):
+                return Status.MIRRORED
+            return None
+
+        points, counts = [first], [self.watcher.facts(first).unstable]
+        if self._tell(first) is Status.USER_STOP:
             branch.status = Status.USER_STOP
-            return branch
-        here = last.params[parameter]
-        if (end - here) * np.sign(longest) <= 1e-12 * abs(end):
-            branch.status = Status.REACHED_BOUND
-            return branch
-        there = here + step
-        if (there - end) * np.sign(longest) > 0 or abs(there - end) < 1e-9 * abs(end):
-            there = end
-        predicted = _predict(problem, branch, parameter, there, accuracy)
-        scale = problem.scale(last.x, last.params)
-        start = replace(last, state=dict(zip(last.state, predicted, strict=True)))
-        new = solve(
-            problem, {**last.params, parameter: there}, start, accuracy=accuracy, method="newton",
-            max_steps=15, refine=False, raise_on_failure=False,
-        )  # fmt: skip
-        if new.status.usable and new.kind == last.kind and not _jumped(new, last, predicted, scale):
-            branch.points.append(new)
-            step = math.copysign(min(abs(step) * 1.5, abs(longest)), longest)
-            continue
-        if abs(step) <= shortest:
-            lost = new.status.usable and new.kind != last.kind
-            branch.status = Status.BRANCH_LOST if lost else Status.STEP_TOO_SMALL
-            return branch
-        step /= 2
-    branch.status = Status.MAX_STEPS
-    return branch
+            return self._finish(branch, points, counts, events)
+        bounds = {len(first.y) - 1: self.span}
+        for new in trace(self.equations, first, self.settings, bounds=bounds, watch=watch):
+            if isinstance(new, Status):
+                branch.status = new
+            else:
+                points.append(new)
+                counts.append(self.watcher.facts(new).unstable)
+        return self._finish(branch, points, counts, events)
+
+    def both_ways(self, first: CurvePoint) -> Branch:
+        forward = self.one_way(first)
+        if forward.status in (Status.CLOSED_LOOP, Status.USER_STOP):
+            return forward
+        turned = CurvePoint(**{**vars(first), "tangent": -first.tangent})
+        return joined(self.one_way(turned), forward)
+
+    def _empty(self) -> Branch:
+        return Branch(self.parameter, problem=self.problem, name=self.problem.branch or "")
+
+    def _tell(self, point: CurvePoint) -> Status | None:
+        if self.callback is None:
+            return None
+        low, high = self.span
+        value = float(point.y[-1])
+        answer = self.callback({
+            "stage": f"following {self.problem.branch or self.problem.name}",
+            "fraction": (value - low) / (high - low), self.parameter: value,
+        })  # fmt: skip
+        return Status.USER_STOP if answer is not None and not answer else None
+
+    def _mirrored(self, events: list[Event], new: CurvePoint) -> bool:
+        """Whether the curve passed a branch point onto its own mirror image."""
+        if not any(e.kind in ("pitchfork", "branch point") and not e.transverse for e in events):
+            return False
+        x = new.y[:-1]
+        image = self.problem.canonical(x)
+        turned = float(np.max(np.abs(image - x) / new.scale[:-1]))
+        return turned > 1e-9 and bool(np.any(image * x < 0))
+
+    def _finish(self, branch: Branch, points: list[CurvePoint], counts, events) -> Branch:
+        branch.points = [self.watcher.solution(p.y, p.steps) for p in points]
+        branch.curve = np.array([p.y for p in points])
+        branch.tangents = np.array([p.tangent for p in points])
+        branch.unstable = counts if self.stability else [-1] * len(points)
+        branch.events = _labelled([*events, *self._at_bound(branch)])
+        return branch
+
+    def _at_bound(self, branch: Branch) -> list[Event]:
+        if branch.status is not Status.REACHED_BOUND:
+            return []
+        state, value = branch.points[-1], float(branch.values[-1])
+        return [Event("bound", self.parameter, value, 0.0, (value, value), state.residual,
+                      "polished", {state.kind: state}, branch.params)]  # fmt: skip
 
 
-def _news(branch: Branch, span) -> dict:
-    last = branch.points[-1]
-    value = last.params[branch.parameter]
-    done = (value - span[0]) / (span[1] - span[0]) if span[1] != span[0] else 1.0
-    return {"stage": f"following {last.kind}", "fraction": done, branch.parameter: value}
+def _labelled(events: list[Event]) -> list[Event]:
+    counts: dict[str, int] = {}
+    out = []
+    for event in events:
+        short = {"fold": "F", "first-order": "T", "user": "U", "oscillatory": "O",
+                 "bound": "E"}.get(
+            event.kind, "B"
+        )
+        counts[short] = counts.get(short, 0) + 1
+        out.append(Event(**{**vars(event), "label": f"{short}{counts[short]}"}))
+    return out
 
 
-def _predict(problem, branch: Branch, parameter: str, there: float, accuracy: float) -> np.ndarray:
-    """Secant or, at the first step, tangent; the last state where that leaves the domain."""
-    last = branch.points[-1]
-    here, params = last.params[parameter], {**last.params, parameter: there}
-    x = last.x
-    if len(branch.points) > 1:
-        before = branch.points[-2]
-        x = x + (x - before.x) * (there - here) / (here - before.params[parameter])
-    elif last.jacobian is not None and problem.in_domain(x, params):
-        change = problem.residual(x, params, accuracy) - problem.residual(x, last.params, accuracy)
-        x = x - np.linalg.lstsq(last.jacobian, change)[0]
-    return x if problem.in_domain(x, params) else last.x
-
-
-def _jumped(new: Solution, last: Solution, predicted: np.ndarray, scale: np.ndarray) -> bool:
-    """Whether the state missed its prediction by more than the predicted move; natural units.
-
-    Near a fold, where the branch bends like a square root, this only shortens the step.
-    """
-    missed, expected = (np.max(np.abs(x - predicted) / scale) for x in (new.x, last.x))
-    return bool(missed > expected + 0.1)
+def joined(backward: Branch, forward: Branch) -> Branch:
+    """One branch out of the two directions from one point."""
+    return Branch(
+        forward.parameter,
+        backward.points[:0:-1] + forward.points,
+        forward.status,
+        backward.status,
+        np.vstack([backward.curve[:0:-1], forward.curve]),
+        np.vstack([-backward.tangents[:0:-1], forward.tangents]),
+        backward.unstable[:0:-1] + forward.unstable,
+        _labelled(backward.events[::-1] + forward.events),
+        forward.problem,
+        forward.name,
+    )

@@ -1,0 +1,467 @@
+"""Every branch that can be reached, with all that happens on and between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import CubicHermiteSpline
+from scipy.stats import qmc
+
+from numerics.continuation.branch import Branch
+from numerics.continuation.crossing import crossing
+from numerics.continuation.event import Event
+from numerics.continuation.follow import _labelled, _prepare, _Run, joined
+from numerics.continuation.stability import embed, whole
+from numerics.continuation.switch import leave, narrowest, prepared
+from numerics.continuation.tracer import Settings, correct
+from numerics.continuation.watch import BRANCHING, UserFunction
+from numerics.protocol import ProblemLike
+from numerics.solvers import Solution, solve
+from numerics.solvers.deflation import deflated
+from numerics.status import Status
+
+
+@dataclass
+class Diagram:
+    """Branches and events of a model in one parameter.
+
+    Attributes
+    ----------
+    parameter : str
+    span : (low, high)
+    params : dict
+        The other parameters.
+    branches : list of Branch
+    events : list of Event
+        Distinct ones, first-order transitions between stable states included; sorted by kind and
+        value. ``details["ground"]`` is 1 where no other state known has a lower energy.
+    """
+
+    parameter: str
+    span: tuple[float, float]
+    params: dict[str, float]
+    branches: list[Branch] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+    def of_kind(self, kind: str) -> list[Event]:
+        """Events of a kind, by value."""
+        return [e for e in self.events if e.kind == kind]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            "parameter": self.parameter,
+            "span": list(self.span),
+            "parameters": self.params,
+            "branches": [b.to_dict() for b in self.branches],
+            "events": [e.to_dict() for e in self.events],
+        }
+
+    def plot(self, path, quantity: str = "energy") -> None:
+        """Draw a quantity on all branches: stable solid, unstable dashed, events marked."""
+        from pathlib import Path
+
+        from numerics.plotting import plot_branches
+
+        plot_branches(self.branches, Path(path), quantity, self.events)
+
+
+def diagram(
+    problem: ProblemLike,
+    parameter: str,
+    span: tuple[float, float],
+    starts: Iterable | None = None,
+    *,
+    params: Mapping[str, float] | None = None,
+    accuracy: float | None = None,
+    settings: Settings | None = None,
+    functions: Mapping[str, UserFunction] | None = None,
+    max_branches: int = 40,
+    callback: Callable[[dict], Any] | None = None,
+    **fixed: float,
+) -> Diagram:
+    """Find and follow all branches of a model over a range of one parameter.
+
+    Solutions are sought at several values of the parameter from the model's own starts, a spread
+    of others and, for smooth systems, by deflation of those already known; each is followed both
+    ways, branch points are left along every half-branch that is not a mirror image, and stable
+    stretches are compared for equal energies.
+
+    Parameters
+    ----------
+    problem : Problem or PlainProblem
+        The whole model, not the reduction to one branch.
+    parameter, span, params, accuracy, settings, functions, callback, **fixed
+        As in `follow`.
+    starts : iterable of states, optional
+        Additional starting points.
+    max_branches : int
+        A cap on the number of branches.
+
+    Returns
+    -------
+    Diagram
+    """
+    low, high = sorted(map(float, span))
+    given = {**(params or {}), **fixed}
+    first = problem.starts(problem.values({**given, parameter: low}))
+    _, values = _prepare(problem, first[0] if first else np.ones(len(problem.unknowns)),
+                         parameter, (low, high), given)  # fmt: skip
+    others = {k: v for k, v in values.items() if k != parameter}
+    search = _Search(
+        problem, parameter, (low, high), others, accuracy, settings, functions, max_branches,
+        callback,
+    )  # fmt: skip
+    search.explore(list(starts or []))
+    found = Diagram(parameter, (low, high), others, search.branches)
+    events = [e for b in search.branches for e in b.events if e.kind != "bound"]
+    events += search.first_order()
+    found.events = _labelled(sorted(search.distinct(events), key=lambda e: (e.kind, e.value)))
+    return found
+
+
+class _Search:
+    def __init__(self, problem, parameter, span, others, accuracy, settings, functions,
+                 max_branches, callback):  # fmt: skip
+        self.whole = whole(problem)
+        self.parameter, self.span, self.others = parameter, span, others
+        self.options = (accuracy, settings, functions, True, callback)
+        self.max_branches, self.callback = max_branches, callback
+        self.branches: list[Branch] = []
+        self.runs: dict[int, _Run] = {}
+
+    def run(self, problem: ProblemLike) -> _Run:
+        values = {**self.others, self.parameter: self.span[0]}
+        return _Run(problem, self.parameter, values, self.span, *self.options)
+
+    def explore(self, starts: list) -> None:
+        for value, problem, x in self.seeds(starts):
+            if len(self.branches) >= self.max_branches:
+                return
+            run = self.run(problem)
+            point = run.begin(x, value, 1.0)
+            if isinstance(point, Status) or self.covered(problem, point.y):
+                continue
+            self.add(run, run.both_ways(point))
+
+    def add(self, run: _Run, branch: Branch) -> None:
+        """Keep a branch and leave all its branch points."""
+        self.branches.append(branch)
+        self.runs[id(branch)] = run
+        for event in branch.events:
+            if event.kind in BRANCHING and len(self.branches) < self.max_branches:
+                self.leave_at(run, branch, event)
+
+    def leave_at(self, run: _Run, branch: Branch, event: Event) -> None:
+        near = int(np.argmin(np.linalg.norm(
+            branch.curve - np.append(event.state.x, event.value), axis=1
+        )))  # fmt: skip
+        problem, y, directions = prepared(run.equations, event, branch.tangents[near])
+        other = self.run(problem)
+        for direction in directions:
+            halves = []
+            for sign in (1.0, -1.0):
+                point = leave(other.equations, y, sign * direction)
+                if point is None or self.covered(problem, point.y):
+                    continue
+                half = other.one_way(point)
+                halves.append(half)
+                self.branches.append(half)  # so that its mirror image counts as covered
+            for half in halves:
+                self.branches.remove(half)
+            if len(halves) == 2 and halves[0].status is not Status.CLOSED_LOOP:
+                # one curve through the branch point
+                self.add(other, joined(halves[1], halves[0]))
+            else:
+                for half in halves:
+                    self.add(other, half)
+
+    # --- seeds --------------------------------------------------------------------------------
+
+    def seeds(self, starts: list):
+        """(parameter value, problem, state) of solutions, at several values of the parameter."""
+        low, high = self.span
+        smooth = _smooth(self.whole)
+        count = 7 if smooth else 3
+        grid = np.linspace(low, high, count)
+        if low > 0 and high / low > 20:
+            grid = np.geomspace(low, high, count)
+        problems = [self.whole] if smooth else (getattr(self.whole, "family", []) or [self.whole])
+        for k, value in enumerate(grid):
+            if self.callback is not None:
+                self.callback({"stage": "looking for states", "fraction": k / count,
+                               self.parameter: float(value)})  # fmt: skip
+            values = {**self.others, self.parameter: float(value)}
+            known: list[np.ndarray] = [] if not smooth else self.states_at(float(value))
+            for problem in problems:
+                for start in self.spread(problem, values, starts if smooth else []):
+                    if smooth:
+                        x = deflated(problem, start, values, known)
+                    else:
+                        found = solve(problem, values, start, accuracy=1e-4, refine=False,
+                                      raise_on_failure=False)  # fmt: skip
+                        x = found.x if found.status.usable else None
+                    if x is None:
+                        continue
+                    known.append(x)
+                    target, state = narrowest(problem, x, values)
+                    yield float(value), target, state
+
+    def spread(self, problem, values, extra) -> list[np.ndarray]:
+        """Own starts, given ones and, for smooth systems, a few in between."""
+        n = len(problem.unknowns)
+        own = [np.asarray(s, float) for s in (*extra, *problem.starts(values))]
+        if not _smooth(problem):
+            return own
+        scale = problem.scale(np.zeros(n), values)
+        cube = qmc.Sobol(n, scramble=False).random(16)[1:] * 4 - 2
+        more = [scale * s for s in (np.zeros(n), *cube)]
+        centre = own[0] if own else scale
+        more += [centre * (1 + 0.5 * c) for c in cube[:8]]
+        return [s for s in (*own, *more) if problem.in_domain(s, values)]
+
+    def states_at(self, value: float) -> list[np.ndarray]:
+        """States of the whole problem on the branches known, at a value of the parameter."""
+        found = []
+        for branch in self.branches:
+            equations = self.runs[id(branch)].equations
+            for y in _passes(branch, value):
+                normal = np.zeros(len(y))
+                normal[-1] = 1.0
+                exact = correct(equations, y, normal)
+                if exact.status is Status.CONVERGED:
+                    x = embed(equations.problem, exact.y[:-1])
+                    found.append(x)
+                    image = _mirror(self.whole, x)
+                    if image is not None:
+                        found.append(image)
+        return found
+
+    # --- identity -----------------------------------------------------------------------------
+
+    def covered(self, problem: ProblemLike, y: np.ndarray) -> bool:
+        """Whether a point lies on a branch known, or on the mirror image of one."""
+        x = embed(problem, y[:-1])
+        if any(self._at_branch_point(e, y) for b in self.branches for e in b.events):
+            return True
+        return any(self._on(b, x, float(y[-1])) for b in self.branches)
+
+    def _at_branch_point(self, event: Event, y: np.ndarray) -> bool:
+        """Whether a state is so near a branch point that solvers cannot tell the branches apart."""
+        near = abs(event.value - y[-1]) < 1e-4 * (self.span[1] - self.span[0])
+        if not (near and event.kind in BRANCHING and len(event.state.x) == len(y) - 1):
+            return False
+        scale = self.whole.scale(self._full(event.state), event.state.params).min()
+        return bool(np.max(np.abs(event.state.x - y[:-1])) < 3e-3 * scale)
+
+    def _on(self, branch: Branch, x: np.ndarray, value: float) -> bool:
+        """Whether a state of the whole model lies on a branch: corrected onto it, it stays."""
+        owner, curve = branch.problem, branch.curve
+        own = dict(zip(self.whole.unknowns, x, strict=True))
+        if owner is None or len(curve) < 2:
+            return False
+        state = np.array([own[u] for u in owner.unknowns])
+        y = np.append(owner.canonical(state), value)
+        equations = self.runs[id(branch)].equations if id(branch) in self.runs else None
+        equations = equations or self.run(owner).equations
+        scale = equations.scale(y)
+        params = {**self.others, self.parameter: value}
+        if np.max(np.abs(embed(owner, state) - x) / self.whole.scale(x, params)) > 1e-6:
+            return False
+        points = np.array([[*owner.canonical(p[:-1]), p[-1]] for p in curve]) / scale
+        chords = np.diff(points, axis=0)
+        lengths = np.maximum(np.linalg.norm(chords, axis=1), 1e-300)
+        along = np.clip(np.sum((y / scale - points[:-1]) * chords, axis=1) / lengths**2, 0, 1)
+        nearest = points[:-1] + along[:, None] * chords
+        off = np.linalg.norm(y / scale - nearest, axis=1)
+        for k in np.argsort(off)[:3]:
+            if off[k] > max(0.3 * lengths[k], 1e-3):
+                continue
+            found = correct(equations, nearest[k] * scale, chords[k] / lengths[k])
+            there = found.y if found.status is Status.CONVERGED else nearest[k] * scale
+            limit = 1e-6 if equations.exact else 3e-3
+            if np.linalg.norm((there - y) / scale) < max(limit, 1e-3 * off[k]):
+                return True
+        return False
+
+    def distinct(self, events: list[Event]) -> list[Event]:
+        """Events without repetitions (a branch point is seen on each branch through it)."""
+        kept: list[Event] = []
+        for event in sorted(events, key=lambda e: (e.status != "polished", e.error)):
+            if not any(self._same(event, other) for other in kept):
+                kept.append(event)
+        return kept
+
+    def _same(self, a: Event, b: Event) -> bool:
+        branching = a.kind in BRANCHING and b.kind in BRANCHING
+        if not (a.kind == b.kind or branching) or a.kind == "first-order":
+            return False
+        slack = 3 * (a.error + b.error) + 1e-8 * (self.span[1] - self.span[0])
+        if abs(a.value - b.value) > slack or a.message != b.message:
+            return False
+        x, y = (self._full(e.state) for e in (a, b))
+        scale = self.whole.scale(x, a.state.params)
+        return bool(np.max(np.abs(x - y) / scale) < 1e-3)
+
+    def _full(self, state: Solution) -> np.ndarray:
+        known = state.state
+        if set(known) == set(self.whole.unknowns):
+            return self.whole.canonical(np.array([known[u] for u in self.whole.unknowns]))
+        owner = next(p for p in getattr(self.whole, "family", [])
+                     if p.branch == state.branch)  # fmt: skip
+        return self.whole.canonical(embed(owner, state.x))
+
+    # --- equal energies -----------------------------------------------------------------------
+
+    def first_order(self) -> list[Event]:
+        """Crossings of the energies of stable stretches."""
+        stretches = [
+            (b, first, last)
+            for b in self.branches
+            for first, last in _stable_stretches(b)
+            if np.all(np.isfinite(b["energy"][first:last]))
+        ]
+        found: list[Event] = []
+        for i, one in enumerate(stretches):
+            for other in stretches[i + 1 :]:
+                for value in _meetings(one, other, self.parameter):
+                    event = self._cross(one, other, value)
+                    if event is not None and not any(
+                        abs(event.value - e.value) < 1e-9 and set(e.states) == set(event.states)
+                        for e in found
+                    ):
+                        found.append(event)
+        return found
+
+    def _cross(self, one, other, value: float) -> Event | None:
+        a, b = (_nearest(s, value) for s in (one, other))
+        problems = [s[0].problem for s in (one, other)]
+        slopes = [s.gradient[self.parameter] for s in self._both(problems, (a, b), value)]
+        if abs(slopes[0] - slopes[1]) <= 1e-9 * (abs(slopes[0]) + abs(slopes[1])):
+            return None  # mirror images
+        low, high = self.span
+        # no further than either stretch goes
+        for branch, first, last in (one, other):
+            ends = sorted((branch.values[first], branch.values[last - 1]))
+            low, high = max(low, ends[0]), min(high, ends[1])
+        smooth = _smooth(problems[0])
+        params = {**self.others, self.parameter: value}
+        found = crossing(problems[0], problems[1], params, self.parameter, (low, high),
+                         start_a=a, start_b=b, guess=value,
+                         accuracy=1e-12 if smooth else 1e-6)  # fmt: skip
+        if found.status is not Status.CONVERGED:
+            return None
+        states = list(found.states.values())
+        full = [self._full(s) for s in states]
+        scale = self.whole.scale(full[0], states[0].params)
+        if found.error > 0.1 * (self.span[1] - self.span[0]):
+            return None
+        if len(full) < 2 or np.max(np.abs(full[0] - full[1]) / scale) < 1e-4:
+            return None
+        for state, (branch, first, last) in zip(states, (one, other), strict=True):
+            near = _nearest((branch, first, last), found.value)
+            if np.max(np.abs(state.x - near.x) / scale.max()) > 0.5:
+                return None
+        lowest = min((s.energy for s in self._all_at(found.value)), default=states[0].energy)
+        ground = states[0].energy <= lowest + 1e-9 * abs(lowest) + 10 * states[0].energy_error
+        return Event(
+            "first-order", self.parameter, found.value, found.error, found.interval,
+            abs(found.residual), "polished", found.states, self.others,
+            details={"slope": found.slope, "ground": float(ground)},
+        )  # fmt: skip
+
+    def _both(self, problems, states, value: float) -> list[Solution]:
+        return [
+            solve(p, {**self.others, self.parameter: value}, s.x, refine=False,
+                  accuracy=1e-12 if _smooth(p) else 1e-4, raise_on_failure=False)
+            for p, s in zip(problems, states, strict=True)
+        ]  # fmt: skip
+
+    def _all_at(self, value: float) -> list[Solution]:
+        return [min(b.points, key=lambda s: abs(s.params[self.parameter] - value))
+                for b in self.branches for y in _passes(b, value)
+                if min(abs(b.values - value)) < 1e-9]  # fmt: skip
+
+
+def _smooth(problem: ProblemLike) -> bool:
+    return getattr(problem, "roughness", 1e-16) < 1e-10
+
+
+def _mirror(problem: ProblemLike, x: np.ndarray) -> np.ndarray | None:
+    """-x where that is a mirror image of x, and another state."""
+    same = np.array_equal(problem.canonical(-x), problem.canonical(x))
+    return -x if same and np.any(x) else None
+
+
+def _passes(branch: Branch, value: float) -> list[np.ndarray]:
+    """Where the chords of a branch pass a value of the parameter."""
+    p = branch.curve[:, -1] if len(branch.curve) else np.empty(0)
+    if len(p) == 1 and abs(p[0] - value) < 1e-12 * max(abs(value), 1.0):
+        return [branch.curve[0].copy()]
+    found = []
+    for k in range(len(p) - 1):
+        a, b = p[k], p[k + 1]
+        slack = 1e-12 * max(abs(a), abs(b))
+        if min(a, b) - slack <= value <= max(a, b) + slack:
+            t = 0.5 if a == b else (value - a) / (b - a)
+            y = branch.curve[k] + t * (branch.curve[k + 1] - branch.curve[k])
+            y[-1] = value
+            found.append(y)
+    return found
+
+
+def _stable_stretches(branch: Branch) -> list[tuple[int, int]]:
+    """Ranges of stable points between turns of the parameter; [first, last)."""
+    found = []
+    for first, last in branch.stretches():
+        k = first
+        while k < last:
+            if branch.unstable[k] != 0:
+                k += 1
+                continue
+            end = k
+            while end < last and branch.unstable[end] == 0:
+                end += 1
+            if end - k >= 2:
+                found.append((k, end))
+            k = end
+    return found
+
+
+def _nearest(stretch, value: float) -> Solution:
+    branch, first, last = stretch
+    return min(branch.points[first:last], key=lambda s: abs(s.params[branch.parameter] - value))
+
+
+def _energy(stretch, parameter: str) -> CubicHermiteSpline:
+    branch, first, last = stretch
+    points = sorted(branch.points[first:last], key=lambda s: s.params[parameter])
+    x = np.array([s.params[parameter] for s in points])
+    keep = np.append(True, np.diff(x) > 1e-14)
+    kept = [s for s, k in zip(points, keep, strict=True) if k]
+    return CubicHermiteSpline(x[keep], [s.energy for s in kept],
+                              [s.gradient[parameter] for s in kept])  # fmt: skip
+
+
+def _meetings(one, other, parameter: str) -> list[float]:
+    """Values at which the interpolated energies of two stretches are equal."""
+    curves = [_energy(s, parameter) for s in (one, other)]
+    low, high = max(c.x[0] for c in curves), min(c.x[-1] for c in curves)
+    if not low < high:
+        return []
+    nodes = np.unique(np.concatenate([c.x for c in curves]))
+    nodes = np.unique(np.clip(nodes, low, high))
+    grid = np.unique(np.concatenate([nodes, 0.5 * (nodes[1:] + nodes[:-1])]))
+    apart = curves[0](grid) - curves[1](grid)
+    # equal energies all along, or up to rounding, are a symmetry and no crossing
+    size = np.abs(curves[0](grid)) + np.abs(curves[1](grid))
+    clear = np.abs(apart) > 1e-13 * np.max(size)
+    grid, apart = grid[clear], apart[clear]
+    found = []
+    for k in np.flatnonzero(apart[1:] * apart[:-1] < 0):
+        share = apart[k] / (apart[k] - apart[k + 1])
+        found.append(float(grid[k] + share * (grid[k + 1] - grid[k])))
+    return found

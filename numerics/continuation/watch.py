@@ -1,0 +1,341 @@
+"""Finding events between two neighbouring points of a branch, and solving for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+
+from numerics.continuation import polish
+from numerics.continuation.equations import BranchEquations
+from numerics.continuation.event import Event
+from numerics.continuation.stability import embed, full_jacobian, rates, unstable, whole
+from numerics.continuation.tracer import Corrected, CurvePoint, correct, make_point
+from numerics.solvers.solution import Solution, make_solution
+from numerics.status import Status
+
+BRANCHING = ("pitchfork", "transcritical", "branch point")
+UserFunction = Callable[[Mapping[str, float], Mapping[str, float]], float]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the test functions need to know of a point."""
+
+    rates: np.ndarray
+    turning: float
+    determinant: tuple[float, float]
+    user: dict[str, float]
+
+    @property
+    def unstable(self) -> int:
+        return unstable(self.rates)
+
+
+@dataclass(frozen=True)
+class Root:
+    """A zero of a test function on the segment from 0 to 1."""
+
+    test: str
+    place: float
+    index: int = 0
+
+
+class Watcher:
+    """Test functions along one branch.
+
+    Parameters
+    ----------
+    equations : BranchEquations
+    functions : mapping of str to callable
+        User functions ``f(state, params)``; their zeros are events.
+    stability : bool
+        Without, folds and branch points of the branch's own equations are all that is seen.
+    """
+
+    def __init__(self, equations: BranchEquations, functions: Mapping[str, UserFunction] | None,
+                 stability: bool = True):  # fmt: skip
+        self.equations, self.functions = equations, dict(functions or {})
+        self.stability = stability
+        self.problem = equations.problem
+        self.reduced = whole(self.problem) is not self.problem
+        self.latest: tuple[CurvePoint, Facts] | None = None
+
+    def facts(self, point: CurvePoint) -> Facts:
+        """Evaluate all test functions at a point (remembered for the last one)."""
+        if self.latest is not None and self.latest[0] is point:
+            return self.latest[1]
+        x, params = self.equations.at(point.y)
+        own = point.jacobian[:, :-1]
+        if not self.stability:
+            values = np.zeros(0)
+        elif self.reduced:
+            matrix = full_jacobian(self.problem, x, params, self.equations.accuracy)
+            values = rates(whole(self.problem), matrix)
+        else:
+            values = rates(self.problem, own)
+        sign, size = np.linalg.slogdet(np.vstack([point.scaled_jacobian, point.tangent]))
+        state = dict(zip(self.problem.unknowns, map(float, x), strict=True))
+        user = {name: float(f(state, params)) for name, f in self.functions.items()}
+        facts = Facts(values, float(point.tangent[-1]), (float(sign), float(size)), user)
+        self.latest = (point, facts)
+        return facts
+
+    def between(self, here: CurvePoint, new: CurvePoint) -> list[Event]:
+        """All events on the segment, in order."""
+        before, after = self.facts(here), self.facts(new)
+        roots = [r for r in self._roots(here, new, before, after) if r is not None]
+        self.latest = (new, after)
+        groups: list[list[Root]] = []
+        merge = 1e-5 if self.equations.exact else 1e-2
+        for root in sorted(roots, key=lambda r: r.place):
+            together = groups and root.place - groups[-1][-1].place <= merge
+            if together and root.test != "user" and groups[-1][0].test != "user":
+                groups[-1].append(root)
+            else:
+                groups.append([root])
+        events = [self._event(here, new, group, before, after) for group in groups]
+        self.latest = (new, after)
+        found = [e for e in events if e is not None]
+        # along its side branch, the parameter turns at a pitchfork
+        vertices = [e for e in found if e.kind in BRANCHING and not e.transverse]
+        return [e for e in found if e.kind != "fold" or not any(self._same(e, v) for v in vertices)]
+
+    def _same(self, a: Event, b: Event) -> bool:
+        scale = self.problem.scale(b.state.x, b.state.params)
+        return float(np.max(np.abs(a.state.x - b.state.x) / scale)) < 1e-2
+
+    # --- roots of the test functions ----------------------------------------------------------
+
+    def _roots(self, here, new, before: Facts, after: Facts) -> list[Root | None]:
+        roots = []
+        if before.turning * after.turning < 0:
+            roots.append(self._root(here, new, "fold", 0, lambda f: f.turning))
+        if before.determinant[0] * after.determinant[0] < 0:
+            zero = before.determinant[1]
+            roots.append(self._root(
+                here, new, "determinant", 0,
+                lambda f: f.determinant[0] * math.exp(min(f.determinant[1] - zero, 50.0)),
+            ))  # fmt: skip
+        if np.all(np.isfinite(before.rates)) and np.all(np.isfinite(after.rates)):
+            low, high = sorted((before.unstable, after.unstable))
+            for k in range(low, high):
+                roots.append(self._root(here, new, "rate", k, lambda f, k=k: f.rates[k].real))
+        for k, name in enumerate(self.functions):
+            if before.user[name] * after.user[name] < 0 or (
+                after.user[name] == 0 and before.user[name] != 0
+            ):
+                roots.append(self._root(here, new, "user", k, lambda f, n=name: f.user[n]))
+        return roots
+
+    def on_segment(self, here: CurvePoint, new: CurvePoint, place: float) -> CurvePoint | None:
+        """The corrected point at a fraction of the chord."""
+        chord = (new.y - here.y) / here.scale
+        length = np.linalg.norm(chord)
+        if place in (0.0, 1.0) or length == 0.0:
+            return here if place == 0.0 else new
+        guess = here.y + place * (new.y - here.y)
+        found = correct(self.equations, guess, chord / length, jacobian=here.jacobian, max_steps=20)
+        if found.status is not Status.CONVERGED:
+            return None
+        return make_point(self.equations, found, here.tangent)
+
+    def _root(self, here, new, test: str, index: int, function) -> Root | None:
+        def value(place):
+            point = self.on_segment(here, new, place)
+            result = math.nan if point is None else function(self.facts(point))
+            if not math.isfinite(result):
+                raise FloatingPointError
+            return result
+
+        try:
+            tolerance = 1e-10 if self.equations.exact else 1e-4
+            return Root(test, brentq(value, 0.0, 1.0, xtol=tolerance, rtol=1e-12), index)
+        except (FloatingPointError, ValueError):
+            return self._bisected(here, new, test, index, function)
+
+    def _bisected(self, here, new, test, index, function) -> Root | None:
+        """Where correction fails close to a branch point: the bracket that can be had."""
+        left, right, sign = 0.0, 1.0, math.copysign(1.0, function(self.facts(here)))
+        for _ in range(40):
+            middle = 0.5 * (left + right)
+            point = self.on_segment(here, new, middle)
+            if point is None:
+                break
+            if function(self.facts(point)) * sign > 0:
+                left = middle
+            else:
+                right = middle
+        return Root(test, 0.5 * (left + right), index)
+
+    # --- from roots to events -----------------------------------------------------------------
+
+    def _event(self, here, new, group: list[Root], before: Facts, after: Facts) -> Event | None:
+        tests = {r.test for r in group}
+        place = group[0].place
+        point = self.on_segment(here, new, place)
+        if point is None:
+            guess = here.y + place * (new.y - here.y)
+            found = Corrected(guess, None, math.nan, 0, Status.STALLED)
+            point = make_point(self.equations, found, here.tangent)
+        self.latest = None
+        gains = {"unstable before": before.unstable, "unstable after": after.unstable}
+        if tests == {"user"}:
+            name = list(self.functions)[group[0].index]
+            return self._user(point, here, new, name)
+        own = bool(tests & {"fold", "determinant"})
+        facts = self.facts(point)
+        if not own and self._oscillatory(facts, group):
+            return self._plain(point, here, new, "oscillatory", gains)
+        matrix = point.scaled_jacobian
+        v, w, smallest = polish.null_vectors(matrix[:, :-1])
+        sizes = np.linalg.svd(matrix[:, :-1])[1]
+        if not own and smallest < 1e-5 * max(sizes[0], 1.0):
+            own = True
+        if "determinant" in tests or (own and "fold" not in tests):
+            return self._branch_point(point, here, new, v, w, gains)
+        if own:
+            return self._fold(point, here, new, v, w, gains)
+        return self._transverse(point, here, new, group[0].index, before, after, gains)
+
+    def _oscillatory(self, facts: Facts, group: list[Root]) -> bool:
+        k = min(r.index for r in group)
+        return k < len(facts.rates) and abs(facts.rates[k].imag) > 1e-6
+
+    def _fold(self, point, here, new, v, w, gains) -> Event:
+        scale, rows = point.scale, point.row_scale
+        details = dict(gains)
+        second, _ = polish.curvature(self.equations, point.y, v, w, scale, rows)
+        details["curvature"] = second
+        direction = self._lifted(point, v * scale[:-1])
+        if self.equations.exact:
+            system = polish.singular_system(self.equations, scale, rows, transverse=False)
+            done = polish.newton(system, np.append(point.y, v), len(point.y),
+                                 np.append(scale, np.ones(len(v))))  # fmt: skip
+            if self._accept(done, point, here, new):
+                return self._polished(done, "fold", direction, False, details)
+        slope = abs(float(w @ point.scaled_jacobian[:, -1])) / scale[-1]
+        noise = float(np.abs(w) @ (self._noise(point) / rows)) / max(slope, 1e-300)
+        return self._located(point, here, new, "fold", noise, direction, False, details)
+
+    def _branch_point(self, point, here, new, v, w, gains) -> Event:
+        scale, rows = point.scale, point.row_scale
+        second, third = polish.curvature(self.equations, point.y, v, w, scale, rows)
+        details = {**gains, "quadratic": second, "cubic": third}
+        kind = "transcritical" if abs(second) > 1e-4 * max(abs(third), 1e-6) else "pitchfork"
+        if not self.equations.exact:
+            kind = "branch point"
+        direction = self._lifted(point, v * scale[:-1])
+        if self.equations.exact:
+            system = polish.branch_point_system(self.equations, scale, rows)
+            start = np.concatenate([point.y, w, [0.0]])
+            done = polish.newton(system, start, len(point.y), np.append(scale, np.ones(len(w) + 1)))
+            if self._accept(done, point, here, new) and abs(done.rest[-1]) < 1e-7:
+                return self._polished(done, kind, direction, False, details)
+        noise = self._rate_noise(point, here, new, self._critical(here, new))
+        return self._located(point, here, new, kind, noise, direction, False, details)
+
+    def _transverse(self, point, here, new, index, before, after, gains) -> Event:
+        x, params = self.equations.at(point.y)
+        full = full_jacobian(self.problem, x, params, self.equations.accuracy)
+        v, _, _ = polish.null_vectors(full)
+        scale, rows = point.scale, point.row_scale
+        if self.equations.exact:
+            system = polish.singular_system(self.equations, scale, rows, transverse=True)
+            done = polish.newton(system, np.append(point.y, v), len(point.y),
+                                 np.append(scale, np.ones(len(v))))  # fmt: skip
+            if self._accept(done, point, here, new):
+                return self._polished(done, "pitchfork", v, True, dict(gains))
+        noise = self._rate_noise(point, here, new, index)
+        return self._located(point, here, new, "pitchfork", noise, v, True, dict(gains))
+
+    def _user(self, point, here, new, name: str) -> Event:
+        noise = 1e-14 * abs(point.y[-1]) if self.equations.exact else self._drift(point)
+        event = self._located(point, here, new, "user", noise, None, False, {})
+        return Event(**{**vars(event), "message": name})
+
+    def _plain(self, point, here, new, kind: str, details) -> Event:
+        noise = 0.0 if self.equations.exact else self._drift(point)
+        return self._located(point, here, new, kind, noise, None, False, details)
+
+    # --- errors -------------------------------------------------------------------------------
+
+    def _noise(self, point: CurvePoint) -> np.ndarray:
+        x, params = self.equations.at(point.y)
+        return self.problem.evaluate(x, params, self.equations.accuracy).residual_error
+
+    def _drift(self, point: CurvePoint) -> float:
+        """Error of the parameter at a zero of a function, from that of the state."""
+        relative = float(np.max(self._noise(point) / point.row_scale, initial=0.0))
+        return relative * point.scale[-1] * 10.0
+
+    def _critical(self, here, new) -> int:
+        counts = sorted((self.facts(here).unstable, self.facts(new).unstable))
+        return min(counts[0], len(self.facts(here).rates) - 1)
+
+    def _rate_noise(self, point, here, new, index: int) -> float:
+        """Quadrature error of a rate over its slope in the parameter."""
+        if self.equations.exact:
+            return 0.0
+        x, params = self.equations.at(point.y)
+        relative = self.problem.evaluate(x, params, self.equations.accuracy).relative_error
+        a, b = self.facts(here), self.facts(new)
+        if not len(a.rates):
+            return math.nan
+        change = abs((b.rates[index] - a.rates[index]).real)
+        slope = change / max(abs(new.y[-1] - here.y[-1]), 1e-300)
+        return relative * float(np.max(np.abs(a.rates))) / max(slope, 1e-300)
+
+    def _accept(self, done: polish.Polished, point, here, new) -> bool:
+        """Whether Newton stayed on the segment (and did converge)."""
+        moved = float(np.linalg.norm((done.y - point.y) / point.scale))
+        chord = here.distance(new.y)
+        return done.converged and moved <= max(chord, 1e-6)
+
+    def _polished(self, done: polish.Polished, kind, direction, transverse, details) -> Event:
+        value, error = float(done.y[-1]), float(done.error[-1])
+        error = max(error, 4 * polish.EPS * abs(value), 1e-15)
+        state = self.solution(done.y, 0)
+        return Event(
+            kind, self.equations.parameter, value, error, (value - error, value + error),
+            done.residual, "polished", {state.kind: state}, dict(self.equations.params),
+            direction=direction, transverse=transverse, details=details,
+        )  # fmt: skip
+
+    def _located(self, point, here, new, kind, noise, direction, transverse, details) -> Event:
+        value = float(point.y[-1])
+        exact = self.equations.exact
+        width = (1e-9 if exact else 2e-4) * abs(new.y[-1] - here.y[-1])
+        error = noise + width + 1e-15 * abs(value)
+        status = "located" if math.isfinite(point.residual) else "guessed"
+        if status == "guessed":
+            error = abs(new.y[-1] - here.y[-1])
+        state = self.solution(point.y, point.steps)
+        return Event(
+            kind, self.equations.parameter, value, error, (value - error, value + error),
+            point.residual, status, {state.kind: state}, dict(self.equations.params),
+            direction=direction, transverse=transverse, details=details,
+        )  # fmt: skip
+
+    def _lifted(self, point: CurvePoint, own: np.ndarray) -> np.ndarray:
+        """A direction of the own unknowns, in the full system."""
+        x, _ = self.equations.at(point.y)
+        if not self.reduced:
+            return own / max(np.linalg.norm(own), 1e-300)
+        lifted = (embed(self.problem, x + 1e-3 * own) - embed(self.problem, x)) / 1e-3
+        return lifted / max(np.linalg.norm(lifted), 1e-300)
+
+    def solution(self, y: np.ndarray, steps: int) -> Solution:
+        """Everything at a point, with errors."""
+        x, params = self.equations.at(y)
+        accuracy = self.equations.accuracy
+        evaluation = self.problem.evaluate(x, params, accuracy)
+        jacobian = self.equations.jacobian(y)[:, :-1]
+        return make_solution(
+            self.problem, x, params, evaluation, jacobian, Status.CONVERGED, steps,
+            max(self.equations.tolerance, 1e-10), accuracy,
+            {"accuracy": accuracy, "method": "continuation"}, refined=False,
+        )  # fmt: skip
