@@ -1,7 +1,9 @@
 """Following solutions in a parameter, and finding where phases exchange."""
 
+from numerics.continuation.boundary import Boundary, phase_boundary
 from numerics.continuation.branch import Branch
 from numerics.continuation.crossing import crossing
+from numerics.continuation.curves import SingularCurve, branch_point_curve, fold_curve
 from numerics.continuation.diagram import Diagram, diagram
 from numerics.continuation.event import Event
 from numerics.continuation.follow import follow
@@ -10,13 +12,18 @@ from numerics.continuation.tracer import Settings
 from numerics.continuation.transition import Transition
 
 __all__ = [
+    "Boundary",
     "Branch",
     "Diagram",
     "Event",
     "Settings",
+    "SingularCurve",
     "Transition",
+    "branch_point_curve",
     "crossing",
     "diagram",
+    "fold_curve",
     "follow",
+    "phase_boundary",
     "root",
 ]

@@ -308,6 +308,7 @@ def _result(pair: _Pair, value, error, status, message) -> Transition:
         residual=pair.difference if known else math.nan,
         slope=pair.slope if known else math.nan,
         message=message, params=others, scanned=sorted(pair.scanned), evaluations=pair.spent,
+        problems=pair.problems,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from numerics.solvers import Solution
 from numerics.solvers.solution import _finite
@@ -37,6 +38,8 @@ class Transition:
         All points at which both branches were compared.
     evaluations : int
         Evaluations of integrands behind the states computed on the way.
+    problems : tuple of Problem
+        Behind the states, in their order.
     """
 
     kind: str
@@ -52,6 +55,7 @@ class Transition:
     params: dict[str, float]
     scanned: list[tuple[float, float]] = field(default_factory=list)
     evaluations: int = 0
+    problems: tuple[Any, ...] = field(default=(), repr=False, compare=False)
 
     def __str__(self) -> str:
         settings = ", ".join(f"{k} = {v:g}" for k, v in self.params.items())

@@ -1,0 +1,371 @@
+"""Folds and branch points traced in two parameters, with the special points on them.
+
+A fold curve carries (state, right null vector, both parameters), a curve of branch points (state,
+left null vector, unfolding, both parameters); see `numerics.continuation.polish` for the equations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from numerics.continuation.equations import differentiable, parameter_slope, state_jacobian
+from numerics.continuation.event import Event
+from numerics.continuation.tracer import CurvePoint, Settings, correct, make_point, start, trace
+from numerics.protocol import ProblemLike
+from numerics.solvers.solution import _finite
+from numerics.status import Status
+from theory.errors import ParameterError, SpinodalError
+
+
+@dataclass(frozen=True)
+class SpecialPoint:
+    """A cusp on a fold curve, or a tricritical point on a curve of branch points."""
+
+    kind: str
+    values: dict[str, float]
+    errors: dict[str, float]
+    state: dict[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass
+class SingularCurve:
+    """A curve of folds (spinodal line) or of branch points in two parameters.
+
+    Attributes
+    ----------
+    kind : {"fold", "branch point"}
+    parameters : (str, str)
+        The one in which the event was found, and the second one.
+    values : (points, 2) array
+        Of both parameters.
+    states : (points, unknowns) array
+    residuals : (points,) array
+    special : list of SpecialPoint
+    ends : list of Status
+        Why each end was reached.
+    """
+
+    kind: str
+    parameters: tuple[str, str]
+    unknowns: tuple[str, ...]
+    values: np.ndarray
+    states: np.ndarray
+    residuals: np.ndarray
+    special: list[SpecialPoint] = field(default_factory=list)
+    ends: list[Status] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """A parameter or an unknown along the curve."""
+        if name in self.parameters:
+            return self.values[:, self.parameters.index(name)]
+        return self.states[:, self.unknowns.index(name)]
+
+    def to_dict(self) -> dict[str, Any]:
+        rows = [
+            {**dict(zip(self.parameters, map(float, p), strict=True)),
+             "state": dict(zip(self.unknowns, map(float, x), strict=True)),
+             "residual": _finite(float(r))}
+            for p, x, r in zip(self.values, self.states, self.residuals, strict=True)
+        ]  # fmt: skip
+        return {
+            "kind": self.kind,
+            "parameters": list(self.parameters),
+            "points": rows,
+            "special": [s.to_dict() for s in self.special],
+            "end_reason": [e.name.lower() for e in self.ends],
+        }
+
+
+class _Singular:
+    """Equations of a curve of singular points."""
+
+    exact = True
+    tolerance = 1e-11
+
+    def __init__(self, problem: ProblemLike, parameters, params, widths, accuracy: float):
+        self.problem, self.parameters, self.params = problem, parameters, dict(params)
+        self.widths, self.accuracy, self.n = widths, accuracy, len(problem.unknowns)
+
+    def point(self, y) -> tuple[np.ndarray, dict[str, float]]:
+        values = dict(zip(self.parameters, map(float, y[-2:]), strict=True))
+        return y[: self.n], {**self.params, **values}
+
+    def inside(self, y) -> bool:
+        x, params = self.point(y)
+        try:
+            self.problem.values(params)
+            return self.problem.in_domain(x, params)
+        except SpinodalError:
+            return False
+
+    def matrices(self, x, params, sizes):
+        """Scaled Jacobian in the state, and scaled slope in the first parameter."""
+        own = sizes[: self.n]
+        matrix = state_jacobian(self.problem, x, params, self.accuracy) * own / own[:, None]
+        slope = parameter_slope(self.problem, x, params, self.parameters[0], self.accuracy)
+        return matrix, slope * self.widths[0] / own
+
+    def scale(self, y) -> np.ndarray:
+        x, params = self.point(y)
+        own = [min(max(abs(v), 0.1 * w), w) for v, w in zip(y[-2:], self.widths, strict=True)]
+        rest = np.ones(len(y) - self.n - 2)
+        return np.concatenate([self.problem.scale(x, params), rest, own])
+
+    def row_scale(self, y) -> np.ndarray:
+        return np.ones(len(y) - 1)
+
+    def residual(self, y) -> np.ndarray:
+        raise NotImplementedError
+
+    def jacobian(self, y) -> np.ndarray:
+        """Differences of the residual, which holds exact first derivatives."""
+        columns, scale = [], self.scale(y)
+        for j, size in enumerate(scale):
+            h = 6e-6 * size
+            ahead, behind = y.copy(), y.copy()
+            ahead[j] += h
+            behind[j] -= h
+            columns.append((self.residual(ahead) - self.residual(behind)) / (2 * h))
+        return np.column_stack(columns)
+
+    def special(self, y) -> float:
+        raise NotImplementedError
+
+
+class _Folds(_Singular):
+    kind, special_kind = "fold", "cusp"
+
+    def residual(self, y) -> np.ndarray:
+        x, params = self.point(y)
+        v, own = y[self.n : 2 * self.n], self.problem.scale(x, params)
+        matrix, _ = self.matrices(x, params, own)
+        flow = self.problem.residual(x, params, self.accuracy) / own
+        return np.concatenate([flow, matrix @ v, [v @ v - 1.0]])
+
+    def begin(self, x, params) -> np.ndarray:
+        matrix, _ = self.matrices(x, params, self.problem.scale(x, params))
+        return np.linalg.svd(matrix)[2][-1]
+
+    def special(self, y) -> float:
+        """Quadratic coefficient: zero at a cusp."""
+        x, params = self.point(y)
+        own = self.problem.scale(x, params)
+        w = np.linalg.svd(self.matrices(x, params, own)[0])[0][:, -1]
+        v = y[self.n : 2 * self.n]
+        w = w if w @ v >= 0 else -w
+        return float(w @ _second(self, x, params, v, v, own))
+
+
+class _BranchPoints(_Singular):
+    kind, special_kind = "branch point", "tricritical"
+
+    def residual(self, y) -> np.ndarray:
+        x, params = self.point(y)
+        w, b = y[self.n : 2 * self.n], y[2 * self.n]
+        own = self.problem.scale(x, params)
+        matrix, slope = self.matrices(x, params, own)
+        flow = self.problem.residual(x, params, self.accuracy) / own
+        return np.concatenate([flow + b * w, matrix.T @ w, [w @ slope], [w @ w - 1.0]])
+
+    def begin(self, x, params) -> np.ndarray:
+        matrix, _ = self.matrices(x, params, self.problem.scale(x, params))
+        return np.append(np.linalg.svd(matrix)[0][:, -1], 0.0)
+
+    def special(self, y) -> float:
+        """Cubic coefficient of the bifurcation equation: zero at a tricritical point."""
+        x, params = self.point(y)
+        own = self.problem.scale(x, params)
+        matrix, _ = self.matrices(x, params, own)
+        left, _, right = np.linalg.svd(matrix)
+        w, v = left[:, -1], right[-1]
+        w = w if w @ v >= 0 else -w
+        square = _second(self, x, params, v, v, own)
+        bordered = np.block([[matrix, w[:, None]], [v[None, :], np.zeros((1, 1))]])
+        bend = -np.linalg.solve(bordered, np.append(square, 0.0))[:-1]
+        h, weights = 4e-3, {-2: -1.0, -1: 16.0, 0: -30.0, 1: 16.0, 2: -1.0}
+        third = sum(
+            c * self.matrices(x + k * h * own * v, params, own)[0] for k, c in weights.items()
+        ) @ v / (12 * h**2)  # fmt: skip
+        return float(w @ (third + 3 * _second(self, x, params, v, bend, own)))
+
+
+def _second(equations: _Singular, x, params, v, u, own) -> np.ndarray:
+    """Second derivative of the scaled residual along u and v."""
+    size = max(float(np.linalg.norm(u)), 1e-300)
+    h = 1e-4
+    step = h * own * u / size
+    change = (equations.matrices(x + step, params, own)[0]
+              - equations.matrices(x - step, params, own)[0])  # fmt: skip
+    return change @ v / (2 * h) * size
+
+
+def fold_curve(
+    event: Event, parameter: str, span: tuple[float, float], *, problem: ProblemLike,
+    over: tuple[float, float] | None = None, settings: Settings | None = None,
+    callback: Callable[[dict], Any] | None = None,
+) -> SingularCurve:
+    """Trace a fold (spinodal) in a second parameter, both ways; cusps on it are located.
+
+    Parameters
+    ----------
+    event : Event
+        Of kind "fold".
+    parameter, span : str, (low, high)
+        The second parameter.
+    problem : Problem
+        The one that the event was found on (`Branch.problem`); smooth.
+    over : (low, high), optional
+        Bounds on the first parameter.
+
+    Raises
+    ------
+    ParameterError
+        For another kind of event, an unknown parameter or a system that is not smooth.
+    """  # fmt: skip
+    if event.kind != "fold":
+        raise ParameterError(f"a fold curve starts from a fold, not from a {event.kind}")
+    return _curve(_Folds, event, parameter, span, problem, over, settings, callback)
+
+
+def branch_point_curve(
+    event: Event, parameter: str, span: tuple[float, float], *, problem: ProblemLike,
+    over: tuple[float, float] | None = None, settings: Settings | None = None,
+    callback: Callable[[dict], Any] | None = None,
+) -> SingularCurve:
+    """Trace a branch point in a second parameter; tricritical points on it are located.
+
+    Parameters and errors are those of `fold_curve`.
+    """  # fmt: skip
+    if event.kind not in ("pitchfork", "transcritical", "branch point") or event.transverse:
+        raise ParameterError(
+            f"a curve of branch points starts from one (of the problem's own unknowns), not from "
+            f"a {'transverse ' if event.transverse else ''}{event.kind}"
+        )
+    return _curve(_BranchPoints, event, parameter, span, problem, over, settings, callback)
+
+
+def _curve(kind, event, parameter, span, problem, over, settings, callback) -> SingularCurve:
+    if parameter not in event.params:
+        raise ParameterError(f"unknown parameter {parameter!r}; the event's others are: "
+                             f"{', '.join(event.params)}")  # fmt: skip
+    if not differentiable(problem):
+        raise ParameterError(f"{problem.name}: derivatives are known to quadrature accuracy only; "
+                             "curves of singular points need a smooth system")  # fmt: skip
+    low, high = sorted(map(float, span))
+    here = event.params[parameter]
+    if not low <= here <= high:
+        raise ParameterError(f"the event is at {parameter} = {here:g}, outside {span}")
+    names = (event.parameter, parameter)
+    params = {k: v for k, v in event.params.items() if k != parameter}
+    widths = (over[1] - over[0] if over else max(abs(event.value), 1e-2), high - low)
+    equations = kind(problem, names, params, widths, 1e-12)
+    own = np.asarray(event.state.x, dtype=float)
+    everything = {**params, event.parameter: event.value, parameter: here}
+    y = np.concatenate([own, equations.begin(own, everything), [event.value, here]])
+    toward = np.zeros(len(y))
+    toward[-1] = 1.0
+    first = start(equations, y, toward)
+    if isinstance(first, Status):
+        raise SpinodalError(f"the curve cannot be started from {event}: {first.message()}")
+    bounds = {len(y) - 1: (low, high)}
+    if over is not None:
+        bounds[len(y) - 2] = tuple(sorted(over))
+    settings = settings or Settings(step=0.02, longest=0.1, angle=0.2)
+    special: list[SpecialPoint] = []
+
+    def one_way(point):
+        points, end = [point], Status.MAX_STEPS
+
+        def watch(a, b, length):
+            turned = _turned(problem, a.y[: equations.n], b.y[: equations.n])
+            if turned is not None:
+                # onto the mirror image, through the symmetric state
+                found = _locate(equations, a, b, lambda y: float(y[turned]), "tricritical")
+                special.extend([found] if found is not None else [])
+                return Status.TRICRITICAL_END
+            if equations.special(a.y) * equations.special(b.y) < 0:
+                found = _locate(equations, a, b, equations.special, equations.special_kind)
+                special.extend([found] if found is not None else [])
+            if callback is not None:
+                value = float(b.y[-1])
+                answer = callback({"stage": "tracing", parameter: value,
+                                   "fraction": (value - low) / (high - low)})  # fmt: skip
+                if answer is not None and not answer:
+                    return Status.USER_STOP
+            return None
+
+        for new in trace(equations, point, settings, bounds=bounds, watch=watch):
+            if isinstance(new, Status):
+                end = new
+            else:
+                points.append(new)
+        if end is Status.TRICRITICAL_END:
+            points.pop()  # beyond it lies the mirror image
+        return points, end
+
+    up, end_up = one_way(first)
+    if end_up is Status.CLOSED_LOOP:
+        down, end_down = [first], end_up
+    else:
+        down, end_down = one_way(CurvePoint(**{**vars(first), "tangent": -first.tangent}))
+    points = down[:0:-1] + up
+    return SingularCurve(
+        equations.kind, names, problem.unknowns,
+        np.array([p.y[-2:] for p in points]), np.array([p.y[: equations.n] for p in points]),
+        np.array([p.residual for p in points]), special, [end_down, end_up],
+    )  # fmt: skip
+
+
+def _turned(problem: ProblemLike, x: np.ndarray, new: np.ndarray) -> int | None:
+    """The unknown whose sign changes between two states that are not each other's images."""
+    flips = np.flatnonzero((x * new < 0) & (problem.canonical(x) * problem.canonical(new) >= 0))
+    return int(flips[np.argmax(np.abs(x[flips]))]) if len(flips) else None
+
+
+def _locate(equations, a: CurvePoint, b: CurvePoint, function, kind: str) -> SpecialPoint | None:
+    """Zero of a function on the corrected segment."""
+    chord = (b.y - a.y) / a.scale
+    length = float(np.linalg.norm(chord))
+
+    def at(place):
+        if place in (0.0, 1.0):
+            return a if place == 0.0 else b
+        guess = a.y + place * (b.y - a.y)
+        found = correct(equations, guess, chord / length, max_steps=20)
+        if found.status is not Status.CONVERGED:
+            raise FloatingPointError
+        return make_point(equations, found, a.tangent)
+
+    try:
+        place = brentq(lambda s: function(at(s).y), 0.0, 1.0, xtol=1e-13, rtol=1e-14)
+        point = at(place)
+        near = [at(min(max(place + s, 0.0), 1.0)) for s in (1e-4, -1e-4)]
+    except (FloatingPointError, ValueError):
+        return None
+    # differences leave an error in the special function; its slope turns that into one of place
+    values = [function(p.y) for p in near]
+    pace = abs(values[0] - values[1]) / 2e-4
+    doubt = 1e-7 * max(abs(function(a.y)), abs(function(b.y))) / max(pace, 1e-300)
+    doubt = max(doubt, 1e-12)
+    names, errors = {}, {}
+    for place_, name in ((-2, equations.parameters[0]), (-1, equations.parameters[1])):
+        names[name] = float(point.y[place_])
+        slope = abs(near[0].y[place_] - near[1].y[place_]) / 2e-4
+        bend = abs(near[0].y[place_] + near[1].y[place_] - 2 * point.y[place_]) / 1e-8
+        errors[name] = slope * doubt + bend * doubt**2 + 1e-14 * max(abs(names[name]), 1e-2)
+    if not all(map(math.isfinite, names.values())):
+        return None
+    state = dict(zip(equations.problem.unknowns, map(float, point.y[: equations.n]), strict=True))
+    return SpecialPoint(kind, names, errors, state)
