@@ -12,7 +12,7 @@ import numpy as np
 from numerics.continuation.coexistence import Coexistence
 from numerics.continuation.tracer import CurvePoint, Settings, start, trace
 from numerics.continuation.transition import Transition
-from numerics.continuation.weights import derivative
+from numerics.continuation.weights import derivative, limit
 from numerics.solvers import Solution
 from numerics.solvers.solution import _finite, make_solution
 from numerics.status import Status
@@ -259,26 +259,11 @@ class _Run:
 
     def _merged(self, points: list[CurvePoint]):
         """Both parameters where the states merge: polynomials in their squared distance."""
-        tail = [p for p in points if self.equations.apart(p.y) < 0.5][-60:]
-        tail = tail if len(tail) >= 4 else points[-6:]
-        squares = np.array([self.equations.apart(p.y) ** 2 for p in tail])
-        # distances that fall by a third each: well spread nodes
-        chosen, level = [], math.inf
-        for k in np.argsort(-squares):
-            if squares[k] <= 0.6 * level:
-                chosen.append(k)
-                level = squares[k]
-        chosen = chosen[-7:]
+        squares = np.array([self.equations.apart(p.y) ** 2 for p in points])
         values, errors = {}, {}
         for place, name in ((-2, self.first), (-1, self.second)):
-            p = np.array([tail[k].y[place] for k in chosen])
-            d = squares[chosen]
-            fine = _at_zero(d, p)
-            coarse = _at_zero(d[:-1], p[:-1]) if len(d) > 2 else p[-1]
-            lower = _at_zero(d[1:], p[1:]) if len(d) > 2 else p[-1]
-            values[name] = fine
-            # rounding grows towards the end, truncation away from it: neither alone is the error
-            errors[name] = 5 * max(abs(fine - coarse), abs(fine - lower)) + 1e-14 * abs(fine)
+            column = np.array([p.y[place] for p in points])
+            values[name], errors[name] = limit(squares, column)
         return values, errors
 
     def _singular(self, point: CurvePoint) -> bool:
@@ -341,12 +326,3 @@ class _Run:
         error = (energies + left) / max(abs(first), 1e-300) + 1e-15 * abs(float(point.y[-2]))
         values = {self.first: float(point.y[-2]), self.second: float(point.y[-1])}
         return BoundaryPoint(values, error, solutions, slope, mismatch, point.residual)
-
-
-def _at_zero(x: np.ndarray, y: np.ndarray) -> float:
-    """Value at zero of the polynomial through the points (Neville)."""
-    table = np.array(y, dtype=float)
-    for k in range(1, len(x)):
-        table = (x[k:] * table[:-1] - x[:-k] * table[1:]) / (x[k:] - x[:-k])
-    return float(table[0])
-

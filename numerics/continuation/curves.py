@@ -17,10 +17,13 @@ from scipy.optimize import brentq
 from numerics.continuation.equations import differentiable, parameter_slope, state_jacobian
 from numerics.continuation.event import Event
 from numerics.continuation.tracer import CurvePoint, Settings, correct, make_point, start, trace
+from numerics.continuation.weights import limit
 from numerics.protocol import ProblemLike
 from numerics.solvers.solution import _finite
 from numerics.status import Status
 from theory.errors import ParameterError, SpinodalError
+
+NEAR = 0.02  # an order parameter below this (natural units) is about to vanish
 
 
 @dataclass(frozen=True)
@@ -291,10 +294,8 @@ def _curve(kind, event, parameter, span, problem, over, settings, callback) -> S
         def watch(a, b, length):
             turned = _turned(problem, a.y[: equations.n], b.y[: equations.n])
             if turned is not None:
-                # onto the mirror image, through the symmetric state
-                found = _locate(equations, a, b, lambda y: float(y[turned]), "tricritical")
-                special.extend([found] if found is not None else [])
-                return Status.TRICRITICAL_END
+                # onto the mirror image, through the symmetric state; where other curves pass too
+                return "refine" if abs(a.y[turned]) > NEAR else Status.TRICRITICAL_END
             if equations.special(a.y) * equations.special(b.y) < 0:
                 found = _locate(equations, a, b, equations.special, equations.special_kind)
                 special.extend([found] if found is not None else [])
@@ -312,7 +313,8 @@ def _curve(kind, event, parameter, span, problem, over, settings, callback) -> S
             else:
                 points.append(new)
         if end is Status.TRICRITICAL_END:
-            points.pop()  # beyond it lies the mirror image
+            beyond = points.pop()
+            special.append(_merging(equations, points, beyond))
         return points, end
 
     up, end_up = one_way(first)
@@ -329,9 +331,25 @@ def _curve(kind, event, parameter, span, problem, over, settings, callback) -> S
 
 
 def _turned(problem: ProblemLike, x: np.ndarray, new: np.ndarray) -> int | None:
-    """The unknown whose sign changes between two states that are not each other's images."""
-    flips = np.flatnonzero((x * new < 0) & (problem.canonical(x) * problem.canonical(new) >= 0))
+    """The unknown that passes zero between a state and the mirror images beyond."""
+    alive = np.minimum(np.abs(x), np.abs(new)) > 1e-9
+    flips = np.flatnonzero(alive & (x * new < 0)
+                           & (problem.canonical(x) * problem.canonical(new) >= 0))  # fmt: skip
     return int(flips[np.argmax(np.abs(x[flips]))]) if len(flips) else None
+
+
+def _merging(equations, points: list[CurvePoint], beyond: CurvePoint) -> SpecialPoint:
+    """Limit of the curve as the state becomes its own mirror image."""
+    k = _turned(equations.problem, points[-1].y[: equations.n], beyond.y[: equations.n])
+    assert k is not None
+    squares = np.array([p.y[k] ** 2 for p in points])
+    values, errors, state = {}, {}, {}
+    for place, name in ((-2, equations.parameters[0]), (-1, equations.parameters[1])):
+        values[name], errors[name] = limit(squares, np.array([p.y[place] for p in points]))
+    for j, name in enumerate(equations.problem.unknowns):
+        even = limit(squares, np.array([p.y[j] for p in points]))[0]
+        state[name] = 0.0 if j == k else even
+    return SpecialPoint("tricritical", values, errors, state)
 
 
 def _locate(equations, a: CurvePoint, b: CurvePoint, function, kind: str) -> SpecialPoint | None:
