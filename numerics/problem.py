@@ -9,17 +9,15 @@ from importlib import resources
 import numpy as np
 from sympy import sympify
 
+from numerics.integrator import Integrator
 from numerics.protocol import Evaluation
-from numerics.quadrature import planar, sampled, smooth
-from numerics.quadrature.moments import Moments, covariance_root
+from numerics.quadrature.moments import Moments
 from numerics.quadrature.nodes import NodeRule, SobolRule
 from theory.codegen import load
 from theory.derive import broken_requirement, check_values
-from theory.errors import AnsatzError, DomainError, ParameterError
+from theory.errors import AnsatzError, ParameterError
 from theory.free_energy import FreeEnergy
 from theory.system import SaddlePointSystem
-
-DEFAULT_ACCURACY = 1e-7
 
 
 @functools.cache
@@ -95,9 +93,7 @@ class Problem:
         known = {a.name: a for a in (*model.reductions, *model.branches.values())}
         self._ansaetze = [known[name] for name in self.module.ANSAETZE]
         self.tied = {p.name for a in self._ansaetze for pair in a.requires.items() for p in pair}
-        self._groups = self.module.GROUPS
-        self._memo: dict[tuple, Moments] = {}
-        self._sums: dict[tuple, planar.Sums] = {}
+        self.integrator = Integrator(self.module, rule, self.name)
 
     def _outputs(self, prefix: str) -> tuple[str, ...]:
         return tuple(k.removeprefix(prefix) for k in self._where if k.startswith(prefix))
@@ -105,13 +101,14 @@ class Problem:
     @property
     def roughness(self) -> float:
         """Relative jitter of the residual as a function of the state at one accuracy."""
-        smooth = all(g["kind"] == "smooth" for g in self._groups)
-        return (1e-14 if self._groups else 1e-16) if smooth and self.rule is None else 1e-8
+        if not self.integrator.smooth:
+            return 1e-8
+        return 1e-14 if self.integrator.groups else 1e-16
 
     @functools.cached_property
     def whole(self) -> Problem | None:
         """The same model without the reduction to a branch; None if there was none."""
-        return self._whole() if self.branch is not None and self._whole is not None else None
+        return None if self.branch is None or self._whole is None else self._whole()
 
     @functools.cached_property
     def family(self) -> list[Problem]:
@@ -142,7 +139,7 @@ class Problem:
         """The same problem integrated by another rule."""
         return Problem(
             self.model, self.source, self._derive, mode=self.mode, branch=self.branch, rule=rule,
-            whole=None if self._whole is None else lambda: self._whole().with_rule(rule),
+            whole=None if whole is None else lambda: whole().with_rule(rule),
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -212,6 +209,12 @@ class Problem:
         sizes = (0.5, 1.0, 0.1, 0.02, 2.0, -0.5, -1.0, 5.0)
         return [x for s in sizes if self.in_domain(x := s * scale, params)]
 
+    def edge_energies(self, params=None) -> dict[str, float]:
+        """Energies of the states on the edge of the domain that the model declares."""
+        out = np.empty(len(self.module.EDGES))
+        self.module.edges(self._controls(np.ones(len(self.unknowns)), params), out)
+        return dict(zip(self.module.EDGES, map(float, out), strict=True))
+
     def classify(self, x, params=None, tolerance: float = 1e-4) -> str:
         """Name of the branch that ``x`` belongs to, by which order parameters vanish."""
         size = np.abs(np.asarray(x)) / self.scale(np.zeros(len(self.unknowns)), params)
@@ -250,7 +253,7 @@ class Problem:
             deterministic function of ``x``.
         """
         c = self._controls(x, params)
-        out = self._assemble(c, self._moments(c, accuracy, estimate=False).values)
+        out = self._assemble(c, self.integrator.moments(c, accuracy, estimate=False).values)
         return self._residual_of(out, c)
 
     def update(self, x, params=None, accuracy: float | None = None) -> np.ndarray:
@@ -283,7 +286,7 @@ class Problem:
         rules until it is).
         """
         c = self._controls(x, params)
-        moments = self._moments(c, accuracy, estimate=True)
+        moments = self.integrator.moments(c, accuracy, estimate=True)
         out = self._assemble(c, moments.values)
         errors = self._propagate(c, moments, out)
         n = len(self.unknowns)
@@ -313,7 +316,7 @@ class Problem:
     def conjugate_values(self, x, params=None, accuracy: float | None = None) -> dict[str, float]:
         """The conjugates at ``x``."""
         c = self._controls(x, params)
-        out = self._assemble(c, self._moments(c, accuracy, estimate=False).values)
+        out = self._assemble(c, self.integrator.moments(c, accuracy, estimate=False).values)
         return {h: float(out[self._where[f"conjugate {h}"]]) for h in self.conjugates}
 
     def verify(self, x, params=None, digits: int = 30):
@@ -336,7 +339,7 @@ class Problem:
 
     def moments(self, x, params=None, accuracy: float | None = None) -> Moments:
         """The expectations themselves, with their errors."""
-        return self._moments(self._controls(x, params), accuracy, estimate=True)
+        return self.integrator.moments(self._controls(x, params), accuracy, estimate=True)
 
     def _residual_of(self, out, c):
         n = len(self.unknowns)
@@ -358,88 +361,3 @@ class Problem:
             shifted[k] += error
             total += np.abs(self._assemble(c, shifted) - out)
         return total
-
-    def _moments(self, c, accuracy, *, estimate: bool) -> Moments:
-        target = DEFAULT_ACCURACY if accuracy is None else float(accuracy)
-        key = (c.tobytes(), target, estimate)
-        if key not in self._memo:
-            if len(self._memo) > 8:
-                self._memo.pop(next(iter(self._memo)))
-            self._memo[key] = self._integrate(c, target, estimate)
-        return self._memo[key]
-
-    def _integrate(self, c, target, estimate) -> Moments:
-        parts = [self._group(k, c, target, estimate) for k in range(len(self._groups))]
-        if not parts:
-            empty = np.zeros(0)
-            return Moments(empty, empty, empty, 1)
-        return Moments(
-            np.concatenate([p.values for p in parts]),
-            np.concatenate([p.errors for p in parts]),
-            np.concatenate([p.magnitudes for p in parts]),
-            sum(p.points for p in parts),
-            max(p.unresolved for p in parts),
-        )
-
-    def _rungs(self, k, c, spec) -> Callable[[int], planar.Sums]:
-        """Rules of the planar ladder at one state; each is applied once."""
-        group = self._groups[k]
-        kernels = planar.Kernels(self.module, group["context"], group["moments"], f"_{k}")
-
-        def rule(level: int) -> planar.Sums:
-            key = (k, c.tobytes(), level)
-            if key not in self._sums:
-                if len(self._sums) > 32:
-                    self._sums.pop(next(iter(self._sums)))
-                self._sums[key] = planar.apply(kernels, spec, c, planar.LADDER[level])
-            return self._sums[key]
-
-        return rule
-
-    def _group(self, k, c, target, estimate) -> Moments:
-        """Integrate one group of expectations by the rule that fits it."""
-        group, module = self._groups[k], self.module
-        n = len(group["variables"])
-        fields = group.get("fields", [])
-        mean, covariance = np.zeros(n), np.zeros((n, n))
-        response = np.zeros((len(fields), len(fields)))
-        getattr(module, f"measure_{k}")(c, mean, covariance, response)
-        if not np.all(np.isfinite(covariance)):
-            raise DomainError(f"{self.name}: the covariance of the fields is not finite")
-        kind = group["kind"]
-        if kind == "planar" and self.rule is None:
-            spec = planar.specification(group, mean, covariance, response)
-            if spec is not None:
-                return planar.integrate(self._rungs(k, c, spec), target, estimate)
-        root = covariance_root(covariance)
-        if kind == "smooth":
-            kernel = getattr(module, f"smooth_sums_{k}")
-
-            def sums(nodes, weights):
-                total, magnitude = np.empty(group["moments"]), np.empty(group["moments"])
-                kernel(nodes, weights, mean, root, c, group["context"], group["moments"],
-                       total, magnitude)  # fmt: skip
-                return total, magnitude
-
-            if n <= max(smooth.LADDERS):
-                return smooth.integrate(sums, n, min(target, 1e-10))
-            return sampled.sobol_to(sums, n, target)
-        precision = np.linalg.inv(response)
-        sizes = np.array([group["nd_context"], group["moments"], group["starts"]])
-        local = isinstance(self.rule, NodeRule) and self.rule.local
-        kernel = getattr(module, f"proximal_sums_{k}")
-        where = [np.array(group[name], dtype=np.int64) for name in ("fields", "sources")]
-
-        def proximal_sums(nodes, weights):
-            total, magnitude = np.empty(group["moments"]), np.empty(group["moments"])
-            kernel(nodes, weights, mean, root, precision, c, *where, sizes, local,
-                   total, magnitude)  # fmt: skip
-            return total, magnitude
-
-        if isinstance(self.rule, NodeRule):
-            return sampled.at_nodes(proximal_sums, self.rule)
-        if isinstance(self.rule, SobolRule):
-            return sampled.sobol(proximal_sums, n, self.rule)
-        if group["tensor"]:
-            return smooth.integrate(proximal_sums, n, min(target, 1e-10))
-        return sampled.sobol_to(proximal_sums, n, target)

@@ -84,3 +84,13 @@ class ProblemLike(Protocol):
     def canonical(self, x) -> np.ndarray:
         """One representative among mirror images."""
         ...
+
+
+def equation_scale(problem: ProblemLike, x, params=None) -> np.ndarray:
+    """Positive size of each equation, in which a residual is small or not.
+
+    For F(x) - x that of the unknowns. A gradient has no such unit of its own; it must not be one
+    that grows with the state, or runaway states would count as solutions.
+    """
+    reference = x if problem.form == "fixed_point" else np.zeros(len(problem.unknowns))
+    return problem.scale(reference, params)

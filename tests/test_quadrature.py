@@ -56,8 +56,7 @@ def test_same_bits_for_any_number_of_threads(full, monkeypatch):
     results = []
     for threads in ("1", "2", "3"):
         monkeypatch.setenv("SPINODAL_THREADS", threads)
-        full._memo.clear()
-        full._sums.clear()
+        full.integrator.forget()
         results.append(full.residual(x, PARAMS, 1e-4))
     assert np.array_equal(results[0], results[1]) and np.array_equal(results[0], results[2])
 

@@ -106,6 +106,9 @@ class FreeEnergy:
     mirrors : sequence of sequences of Symbol
         Sets of unknowns whose joint change of sign leaves the free energy as it is (with their
         conjugates): mirror images count as one solution.
+    edges : mapping of str to Expr
+        States on the edge of the domain, where the equations do not hold (a conjugate is infinite):
+        their free energy, as a function of the parameters. They compete with the others.
     plan : object
         Hint for the integrator, see `theory.plan`.
     transition : mapping
@@ -141,6 +144,7 @@ class FreeEnergy:
         scales: Mapping[sp.Symbol, Any] | None = None,
         starts: Mapping[str, Mapping[sp.Symbol, Any]] | None = None,
         mirrors: Sequence[Sequence[sp.Symbol]] = (),
+        edges: Mapping[str, Any] | None = None,
         plan: Any = None,
         transition: Mapping[str, Any] | None = None,
         name: str = "model",
@@ -161,6 +165,7 @@ class FreeEnergy:
             b: {k: sp.sympify(v) for k, v in s.items()} for b, s in (starts or {}).items()
         }
         self.mirrors = tuple(tuple(flip) for flip in mirrors)
+        self.edges = {k: sp.sympify(v) for k, v in (edges or {}).items()}
         self.plan = plan
         self.transition = dict(transition or {})
         self.name = name

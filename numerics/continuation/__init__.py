@@ -6,7 +6,7 @@ from numerics.continuation.crossing import crossing
 from numerics.continuation.curves import SingularCurve, branch_point_curve, fold_curve
 from numerics.continuation.diagram import Diagram, diagram
 from numerics.continuation.event import Event
-from numerics.continuation.follow import follow
+from numerics.continuation.follow import follow, resume
 from numerics.continuation.root import root
 from numerics.continuation.tracer import Settings
 from numerics.continuation.transition import Transition
@@ -25,5 +25,6 @@ __all__ = [
     "fold_curve",
     "follow",
     "phase_boundary",
+    "resume",
     "root",
 ]

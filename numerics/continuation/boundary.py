@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -278,8 +279,7 @@ class _Run:
     def _points(self, points: list[CurvePoint]) -> list[BoundaryPoint]:
         slopes = [self._clapeyron(p) for p in points]
         lengths = np.cumsum([0.0] + [
-            float(np.linalg.norm((b.y - a.y) / a.scale)) for a, b in zip(points, points[1:],
-                                                                        strict=False)
+            float(np.linalg.norm((b.y - a.y) / a.scale)) for a, b in itertools.pairwise(points)
         ])  # fmt: skip
         found = []
         for k, point in enumerate(points):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,7 +90,7 @@ class Branch:
             if steps[k] and steps[k - 1] and steps[k] != steps[k - 1]:
                 cuts.append(k)
         cuts.append(len(self.points) - 1)
-        return [(a, b + 1) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
+        return [(a, b + 1) for a, b in itertools.pairwise(cuts) if b > a]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Parameter, unknowns, energy and observables as columns."""

@@ -1,8 +1,8 @@
 """Two states of equal energy: the equations of a phase boundary in two parameters.
 
-y = (state a, state b, first parameter, second parameter); the equations are those of both states and
-E_a = E_b. The energy's slopes in the parameters come from the envelope theorem, and its slopes in
-the states vanish at a solution.
+y = (state a, state b, first parameter, second parameter); the equations are those of both states
+and E_a = E_b. The energy's slopes in the parameters come from the envelope theorem, and its slopes
+in the states vanish at a solution.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numerics.continuation.equations import (
     parameter_slope,
     state_jacobian,
 )
-from numerics.protocol import Evaluation, ProblemLike
+from numerics.protocol import Evaluation, ProblemLike, equation_scale
 
 
 class Coexistence:
@@ -100,7 +100,10 @@ class Coexistence:
         """The energy row is in units of the parameters' natural sizes."""
         scale = self.scale(y)
         energy = max(abs(s) * size for s, size in zip(self.slopes(y), scale[-2:], strict=True))
-        return np.append(scale[:-2], max(energy, 1e-300))
+        states, params = self.split(y)
+        own = [equation_scale(p, x, params)
+               for p, x in zip(self.problems, states, strict=True)]  # fmt: skip
+        return np.concatenate([*own, [max(energy, 1e-300)]])
 
     def inside(self, y) -> bool:
         states, params = self.split(y)

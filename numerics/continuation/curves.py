@@ -215,8 +215,13 @@ def _second(equations: _Singular, x, params, v, u, own) -> np.ndarray:
 
 
 def fold_curve(
-    event: Event, parameter: str, span: tuple[float, float], *, problem: ProblemLike,
-    over: tuple[float, float] | None = None, settings: Settings | None = None,
+    event: Event,
+    parameter: str,
+    span: tuple[float, float],
+    *,
+    problem: ProblemLike,
+    over: tuple[float, float] | None = None,
+    settings: Settings | None = None,
     callback: Callable[[dict], Any] | None = None,
 ) -> SingularCurve:
     """Trace a fold (spinodal) in a second parameter, both ways; cusps on it are located.
@@ -243,8 +248,13 @@ def fold_curve(
 
 
 def branch_point_curve(
-    event: Event, parameter: str, span: tuple[float, float], *, problem: ProblemLike,
-    over: tuple[float, float] | None = None, settings: Settings | None = None,
+    event: Event,
+    parameter: str,
+    span: tuple[float, float],
+    *,
+    problem: ProblemLike,
+    over: tuple[float, float] | None = None,
+    settings: Settings | None = None,
     callback: Callable[[dict], Any] | None = None,
 ) -> SingularCurve:
     """Trace a branch point in a second parameter; tricritical points on it are located.

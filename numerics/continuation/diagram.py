@@ -118,7 +118,7 @@ def diagram(
     search.explore(list(starts or []))
     found = Diagram(parameter, (low, high), others, search.branches)
     events = [e for b in search.branches for e in b.events if e.kind != "bound"]
-    events += search.first_order()
+    events += search.first_order() + search.edges()
     found.events = _labelled(sorted(search.distinct(events), key=lambda e: (e.kind, e.value)))
     return found
 
@@ -371,6 +371,50 @@ class _Search:
             "first-order", self.parameter, found.value, found.error, found.interval,
             abs(found.residual), "polished", found.states, self.others,
             details={"slope": found.slope, "ground": float(ground)},
+        )  # fmt: skip
+
+    def edges(self) -> list[Event]:
+        """Where a stable stretch and a state on the edge of the domain have equal energies."""
+        if not hasattr(self.whole, "edge_energies"):
+            return []
+        found = []
+        for branch in self.branches:
+            for first, last in _stable_stretches(branch):
+                for name in self._edge(self.span[0]):
+                    points = branch.points[first:last]
+                    apart = [s.energy - self._edge(s.params[self.parameter])[name] for s in points]
+                    for k in np.flatnonzero(np.array(apart[1:]) * np.array(apart[:-1]) < 0):
+                        event = self._cross_edge(branch, points[k], name)
+                        found += [event] if event is not None else []
+        return found
+
+    def _edge(self, value: float) -> dict[str, float]:
+        return self.whole.edge_energies({**self.others, self.parameter: value})
+
+    def _cross_edge(self, branch: Branch, state: Solution, name: str) -> Event | None:
+        assert branch.problem is not None
+        value = state.params[self.parameter]
+        h = 1e-6 * max(abs(value), 1e-3)
+        for _ in range(40):
+            state = solve(
+                branch.problem, {**self.others, self.parameter: value}, state.x,
+                accuracy=1e-12 if _smooth(branch.problem) else 1e-6, raise_on_failure=False,
+            )  # fmt: skip
+            if not state.status.usable:
+                return None
+            pace = (self._edge(value + h)[name] - self._edge(value - h)[name]) / (2 * h)
+            slope = state.gradient[self.parameter] - pace
+            apart = state.energy - self._edge(value)[name]
+            error = state.energy_error / abs(slope)
+            if abs(apart / slope) <= max(0.1 * error, 1e-15 * abs(value)):
+                break
+            value -= apart / slope
+        error += abs(apart / slope) + 1e-15 * abs(value)
+        return Event(
+            "first-order", self.parameter, value, error, (value - error, value + error),
+            abs(apart), "polished", {state.kind: state}, self.others,
+            message=f"against {name}, on the edge of the domain",
+            details={"slope": slope, "ground": 1.0},
         )  # fmt: skip
 
     def _both(self, problems, states, value: float) -> list[Solution]:

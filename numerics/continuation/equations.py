@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from numerics.protocol import ProblemLike
+from numerics.protocol import ProblemLike, equation_scale
 from numerics.solvers.newton import LOOSE
 from theory.errors import SpinodalError
 
@@ -86,7 +86,7 @@ class BranchEquations:
         return np.append(self.problem.scale(x, params), own)
 
     def row_scale(self, y) -> np.ndarray:
-        return self.problem.scale(*self.at(y))
+        return equation_scale(self.problem, *self.at(y))
 
     def inside(self, y) -> bool:
         return inside(self.problem, *self.at(y))
@@ -124,6 +124,7 @@ def state_jacobian(problem: ProblemLike, x, params, accuracy: float) -> np.ndarr
         return exact
     columns = []
     for j, size in enumerate(problem.scale(x, params)):
+
         def along(step, j=j):
             point = np.array(x, dtype=float)
             point[j] += step

@@ -80,6 +80,57 @@ def follow(
     return run.both_ways(first) if both else run.one_way(first)
 
 
+def resume(
+    branch: Branch,
+    span: tuple[float, float],
+    *,
+    label: str | None = None,
+    accuracy: float | None = None,
+    settings: Settings | None = None,
+    functions: Mapping[str, UserFunction] | None = None,
+    stability: bool = True,
+    callback: Callable[[dict], Any] | None = None,
+) -> Branch:
+    """Go on from the end of a branch (or a labelled event of it) in the direction of its curve.
+
+    Parameters
+    ----------
+    branch : Branch
+        Perhaps read from a file, with its problem.
+    span : (low, high)
+        Of the parameter; the run ends on either.
+    label : str, optional
+        Of an event, or the number of a point.
+    accuracy, settings, functions, stability, callback
+        As in `follow`.
+
+    Returns
+    -------
+    Branch
+        From the point given on.
+    """
+    if branch.problem is None:
+        raise ParameterError("the branch has no problem: Branch.load(path, problem)")
+    if not len(branch):
+        raise ParameterError("the branch is empty; nothing to go on from")
+    low, high = sorted(map(float, span))
+    y, tangent = branch.curve[-1], branch.tangents[-1]
+    if label is not None:
+        state = branch.labelled(label)
+        y = np.append(state.x, state.params[branch.parameter])
+        near = int(np.argmin(np.linalg.norm(branch.curve - y, axis=1)))
+        tangent = branch.tangents[near]
+    values = {**branch.params, branch.parameter: float(y[-1])}
+    run = _Run(branch.problem, branch.parameter, values, (low, high), accuracy, settings, functions,
+               stability, callback)  # fmt: skip
+    first = run.begin(y[:-1], float(y[-1]), 1.0)
+    if isinstance(first, Status):
+        return Branch(branch.parameter, status=first, problem=branch.problem, name=branch.name)
+    if first.tangent @ tangent < 0:
+        first = CurvePoint(**{**vars(first), "tangent": -first.tangent})
+    return run.one_way(first)
+
+
 def _prepare(problem, start, parameter, span, given):
     if parameter in given:
         raise ParameterError(f"{parameter} is followed over {span}; do not fix it as well")
@@ -201,10 +252,13 @@ def _labelled(events: list[Event]) -> list[Event]:
     counts: dict[str, int] = {}
     out = []
     for event in events:
-        short = {"fold": "F", "first-order": "T", "user": "U", "oscillatory": "O",
-                 "bound": "E"}.get(
-            event.kind, "B"
-        )
+        short = {
+            "fold": "F",
+            "first-order": "T",
+            "user": "U",
+            "oscillatory": "O",
+            "bound": "E",
+        }.get(event.kind, "B")
         counts[short] = counts.get(short, 0) + 1
         out.append(Event(**{**vars(event), "label": f"{short}{counts[short]}"}))
     return out

@@ -42,10 +42,15 @@ class Polished:
 
 
 def newton(
-    function: Callable[[np.ndarray], np.ndarray], z: np.ndarray, kept: int, scale: np.ndarray,
-    *, tolerance: float = 1e-11, steps: int = 25,
+    function: Callable[[np.ndarray], np.ndarray],
+    z: np.ndarray,
+    kept: int,
+    scale: np.ndarray,
+    *,
+    tolerance: float = 1e-11,
+    steps: int = 25,
 ) -> Polished:
-    """Newton in units of ``scale`` until it no longer moves; differences for the Jacobian."""  # fmt: skip
+    """Newton in units of ``scale`` until it no longer moves; differences for the Jacobian."""
     n = len(z)
     residual, move, converged = function(z), np.inf, False
     inverse = np.full((n, n), np.inf)

@@ -199,7 +199,10 @@ def start(
 
 
 def advance(
-    equations: CurveEquations, here: CurvePoint, length: float, settings: Settings,
+    equations: CurveEquations,
+    here: CurvePoint,
+    length: float,
+    settings: Settings,
     previous: CurvePoint | None = None,
 ) -> CurvePoint | Status:
     """The point at ``length`` along the tangent, or why there is none."""  # fmt: skip

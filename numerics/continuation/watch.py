@@ -211,14 +211,14 @@ class Watcher:
         second, _ = polish.curvature(self.equations, point.y, v, w, scale, rows)
         details["curvature"] = second
         direction = self._lifted(point, v * scale[:-1])
+        slope = abs(float(w @ point.scaled_jacobian[:, -1])) / scale[-1]
+        noise = float(np.abs(w) @ (self._noise(point) / rows)) / max(slope, 1e-300)
         if self.equations.exact:
             system = polish.singular_system(self.equations, scale, rows, transverse=False)
             done = polish.newton(system, np.append(point.y, v), len(point.y),
                                  np.append(scale, np.ones(len(v))))  # fmt: skip
             if self._accept(done, point, here, new):
-                return self._polished(done, "fold", direction, False, details)
-        slope = abs(float(w @ point.scaled_jacobian[:, -1])) / scale[-1]
-        noise = float(np.abs(w) @ (self._noise(point) / rows)) / max(slope, 1e-300)
+                return self._polished(done, "fold", direction, False, details, noise)
         return self._located(point, here, new, "fold", noise, direction, False, details)
 
     def _branch_point(self, point, here, new, v, w, gains) -> Event:
@@ -229,13 +229,13 @@ class Watcher:
         if not self.equations.exact:
             kind = "branch point"
         direction = self._lifted(point, v * scale[:-1])
+        noise = self._rate_noise(point, here, new, self._critical(here, new))
         if self.equations.exact:
             system = polish.branch_point_system(self.equations, scale, rows)
             start = np.concatenate([point.y, w, [0.0]])
             done = polish.newton(system, start, len(point.y), np.append(scale, np.ones(len(w) + 1)))
             if self._accept(done, point, here, new) and abs(done.rest[-1]) < 1e-7:
-                return self._polished(done, kind, direction, False, details)
-        noise = self._rate_noise(point, here, new, self._critical(here, new))
+                return self._polished(done, kind, direction, False, details, noise)
         return self._located(point, here, new, kind, noise, direction, False, details)
 
     def _transverse(self, point, here, new, index, before, after, gains) -> Event:
@@ -243,13 +243,13 @@ class Watcher:
         full = full_jacobian(self.problem, x, params, self.equations.accuracy)
         v, _, _ = polish.null_vectors(full)
         scale, rows = point.scale, point.row_scale
+        noise = self._rate_noise(point, here, new, index)
         if self.equations.exact:
             system = polish.singular_system(self.equations, scale, rows, transverse=True)
             done = polish.newton(system, np.append(point.y, v), len(point.y),
                                  np.append(scale, np.ones(len(v))))  # fmt: skip
             if self._accept(done, point, here, new):
-                return self._polished(done, "pitchfork", v, True, dict(gains))
-        noise = self._rate_noise(point, here, new, index)
+                return self._polished(done, "pitchfork", v, True, dict(gains), noise)
         return self._located(point, here, new, "pitchfork", noise, v, True, dict(gains))
 
     def _user(self, point, here, new, name: str) -> Event:
@@ -278,7 +278,7 @@ class Watcher:
 
     def _rate_noise(self, point, here, new, index: int) -> float:
         """Quadrature error of a rate over its slope in the parameter."""
-        if self.equations.exact:
+        if getattr(self.problem, "roughness", 1e-16) < 1e-15:
             return 0.0
         x, params = self.equations.at(point.y)
         relative = self.problem.evaluate(x, params, self.equations.accuracy).relative_error
@@ -295,8 +295,10 @@ class Watcher:
         chord = here.distance(new.y)
         return done.converged and moved <= max(chord, 1e-6)
 
-    def _polished(self, done: polish.Polished, kind, direction, transverse, details) -> Event:
-        value, error = float(done.y[-1]), float(done.error[-1])
+    def _polished(
+        self, done: polish.Polished, kind, direction, transverse, details, noise
+    ) -> Event:
+        value, error = float(done.y[-1]), float(done.error[-1]) + noise
         error = max(error, 4 * polish.EPS * abs(value), 1e-15)
         state = self.solution(done.y, 0)
         return Event(

@@ -61,10 +61,27 @@ def legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
     return 0.5 * (x + 1), 0.5 * w
 
 
+MOST_HERMITE = 180
+
+
+@functools.cache
+def normal_rule(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights for a standard normal variable: Gauss-Hermite, or the trapezoidal rule.
+
+    With many nodes the trapezoidal rule wins: Gauss-Hermite spends them where the density is
+    negligible, while its spacing near zero falls like 1/sqrt(n) only.
+    """
+    if n <= MOST_HERMITE:
+        return hermite(n)
+    x = np.linspace(-9.5, 9.5, n)
+    weights = np.exp(-0.5 * x**2)
+    return x, weights / weights.sum()
+
+
 @functools.lru_cache(maxsize=8)
 def tensor_hermite(n: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Product of one-dimensional Gauss-Hermite rules; negligible weights are left out."""
-    nodes, weights = hermite(n)
+    """Product of one-dimensional rules; negligible weights are left out."""
+    nodes, weights = normal_rule(n)
     grid = np.stack(np.meshgrid(*[nodes] * dimension, indexing="ij"), axis=-1)
     weight = functools.reduce(np.multiply.outer, [weights] * dimension)
     kept = weight.ravel() > 1e-22

@@ -1,11 +1,12 @@
-"""Smooth expectations by product Gauss-Hermite rules that refine themselves."""
+"""Smooth expectations by product rules that refine themselves."""
 
 from __future__ import annotations
 
 from numerics.quadrature.moments import Moments, honest_error
 from numerics.quadrature.nodes import tensor_hermite
 
-LADDERS = {1: (16, 32, 64, 128, 180), 2: (16, 24, 32, 48, 64, 96, 128), 3: (12, 16, 24, 32, 48),
+LADDERS = {1: (16, 32, 64, 128, 180, 320, 640, 1280, 2560),
+           2: (16, 24, 32, 48, 64, 96, 128, 200, 320), 3: (12, 16, 24, 32, 48),
            4: (8, 12, 16, 20, 24)}  # fmt: skip
 
 

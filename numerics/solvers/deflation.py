@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from numerics.continuation.equations import state_jacobian
-from numerics.protocol import ProblemLike
+from numerics.protocol import ProblemLike, equation_scale
 
 
 def deflated(
@@ -41,7 +41,7 @@ def deflated(
         scale = problem.scale(x, params)
         if not np.all(np.isfinite(residual)):
             return None
-        if np.max(np.abs(residual) / scale) < 1e-12:
+        if np.max(np.abs(residual) / equation_scale(problem, x, params)) < 1e-12:
             break
         try:
             move = -np.linalg.solve(state_jacobian(problem, x, params, accuracy), residual)
@@ -72,7 +72,8 @@ def deflated(
     else:
         return None
     scale = problem.scale(x, params)
-    if np.max(np.abs(problem.residual(x, params, accuracy)) / scale) > 1e-9:
+    rows = equation_scale(problem, x, params)
+    if np.max(np.abs(problem.residual(x, params, accuracy)) / rows) > 1e-9:
         return None
     if any(np.max(np.abs(x - other) / scale) < 1e-6 for other in known):
         return None

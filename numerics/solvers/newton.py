@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from numerics.protocol import ProblemLike
+from numerics.protocol import ProblemLike, equation_scale
 from numerics.status import Status
 
 LOOSE = 4e-4  # accuracy good enough for slopes, and for states far from the solution
@@ -57,7 +57,7 @@ class NewtonState:
 
 def scaled(problem: ProblemLike, x, params, residual) -> float:
     """Largest residual in units of the natural scales; infinite if not finite."""
-    value = float(np.max(np.abs(residual) / problem.scale(x, params), initial=0.0))
+    value = float(np.max(np.abs(residual) / equation_scale(problem, x, params), initial=0.0))
     return value if np.isfinite(value) else np.inf
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from numerics.protocol import Evaluation, ProblemLike
+from numerics.protocol import Evaluation, ProblemLike, equation_scale
 from numerics.solvers.newton import LOOSE, difference_jacobian
 from numerics.status import Status
 
@@ -143,8 +143,9 @@ def make_solution(
     scale = problem.scale(x, params)
     bound = np.abs(evaluation.residual) + evaluation.residual_error
     errors = _state_errors(problem, x, params, bound, jacobian, scale)
-    residual = float(np.max(np.abs(evaluation.residual) / scale, initial=0.0))
-    residual_error = float(np.max(evaluation.residual_error / scale, initial=0.0))
+    rows = equation_scale(problem, x, params)
+    residual = float(np.max(np.abs(evaluation.residual) / rows, initial=0.0))
+    residual_error = float(np.max(evaluation.residual_error / rows, initial=0.0))
     if not np.all(np.isfinite(evaluation.residual)):
         status = Status.NON_FINITE
     elif status is Status.CONVERGED and not residual <= tolerance + residual_error:

@@ -58,7 +58,7 @@ def ours(full):
     x, params = np.array([Q, V, M, THETA]), {"alpha": ALPHA, "omega": OMEGA}
 
     def update():
-        problem._memo.clear()
+        problem.integrator.forget()
         return problem.update(x, params)
 
     update()

@@ -36,6 +36,12 @@ class Group:
         assert moreau is not None
         return moreau
 
+    @property
+    def free_symbols(self) -> set[sp.Symbol]:
+        """Symbols that the integration depends on."""
+        inner = set().union(*(f.free_symbols for f in self.integrands)) - set(self.variables)
+        return inner | self.mean.free_symbols | self.covariance.free_symbols
+
     def kind(self, plan) -> str:
         """``planar``, ``proximal`` or ``smooth``."""
         if self.moreau is None:

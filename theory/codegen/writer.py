@@ -41,11 +41,12 @@ def write_module(system: SaddlePointSystem, kernels: Mapping[str, Sequence[str]]
 
     Notes
     -----
-    ``c`` is the array of unknowns followed by parameters. Names are deterministic: the same
-    system gives the same text in every process.
+    ``c`` is the array of unknowns, then parameters, then (for expectations over measures that
+    depend on them) conjugates. Names are deterministic: the same system gives the same text in
+    every process.
     """
     groups, moments = collect(system)
-    controls = [*system.unknowns, *(p.symbol for p in system.parameters)]
+    controls = [*system.unknowns, *(p.symbol for p in system.parameters), *system.conjugates]
     names = {x: f"c[{i}]" for i, x in enumerate(controls)}
     parts = [HEADER.format(name=system.name), HELPERS]
     described = []
@@ -60,7 +61,8 @@ def write_module(system: SaddlePointSystem, kernels: Mapping[str, Sequence[str]]
             sizes |= more
         measure = _measure(group, names)
         parts.append(_suffixed(measure + text + kernel, f"_{k}"))
-        described.append({"kind": kind, "moments": len(group.integrands), **sizes,
+        late = bool(group.free_symbols & set(system.conjugates))
+        described.append({"kind": kind, "moments": len(group.integrands), **sizes, "late": late,
                           "variables": [str(x) for x in group.variables]})  # fmt: skip
     parts += _assembly(system, moments, names)
     parts.append(f"GROUPS = {described!r}\n")
@@ -212,12 +214,18 @@ def _assembly(system: SaddlePointSystem, moments, names) -> list[str]:
         outputs[f"conjugate {hat}"] = hat
         expressions.append(value)
     known = {**names, **{s: s.name for s in moments.values()}}
+    early = [e.xreplace(moments) for e in system.conjugates.values()]
     parts = [
+        function("conjugates", "c, moments, out", _out(early), early, known),
         function("assemble", "c, moments, out", _out(expressions), expressions, known),
         function("domain", "c, out", _out(system.domain), list(system.domain), names),
     ]
     scales = [system.scales.get(x, sp.S.One) for x in system.unknowns]
     parts.append(function("scale", "c, out", _out(scales), scales, names))
+    edges = list(system.model.edges.values())
+    tied = {a: b for ansatz in system.ansaetze for a, b in ansatz.requires.items()}
+    edges = [e.xreplace(tied) for e in edges]
+    parts.append(function("edges", "c, out", _out(edges), edges, names))
     starts, labels = [], []
     for branch, values in system.model.starts.items():
         labels.append(branch)
@@ -235,6 +243,7 @@ def _assembly(system: SaddlePointSystem, moments, names) -> list[str]:
     facts = {
         "OUTPUTS": list(outputs),
         "STARTS": labels,
+        "EDGES": tuple(system.model.edges),
         "FORM": system.form,
         "UNKNOWNS": tuple(map(str, system.unknowns)),
         "PARAMETERS": tuple(p.name for p in system.parameters),

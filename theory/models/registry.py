@@ -16,7 +16,10 @@ _BUILT_IN = {
     "blume-capel": "theory.models.blume_capel:blume_capel",
     "curie-weiss": "theory.models.curie_weiss:curie_weiss",
     "landau": "theory.models.landau:landau",
+    "perceptron": "theory.models.perceptron:perceptron",
+    "potts": "theory.models.potts:potts",
     "ridge": "theory.models.ridge:ridge",
+    "van-der-waals": "theory.models.van_der_waals:van_der_waals",
 }
 
 

@@ -1,0 +1,175 @@
+"""All expectations of one generated module, each group integrated by the rule that fits it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+
+import numpy as np
+
+from numerics.quadrature import planar, sampled, smooth
+from numerics.quadrature.moments import Moments, covariance_root
+from numerics.quadrature.nodes import NodeRule, SobolRule
+from theory.errors import DomainError
+
+DEFAULT_ACCURACY = 1e-7
+
+
+class Integrator:
+    """Moments of a generated module at given controls.
+
+    Parameters
+    ----------
+    module : module
+        From `theory.codegen.load`.
+    rule : NodeRule or SobolRule, optional
+        For all expectations with a proximal point, in place of the adaptive one.
+    name : str
+        Of the model, for messages.
+    """
+
+    def __init__(self, module: ModuleType, rule: NodeRule | SobolRule | None, name: str):
+        self.module, self.rule, self.name = module, rule, name
+        self.groups = module.GROUPS
+        self._memo: dict[tuple, Moments] = {}
+        self._sums: dict[tuple, planar.Sums] = {}
+
+    @property
+    def smooth(self) -> bool:
+        """Whether no expectation has a proximal point that may jump."""
+        return all(g["kind"] == "smooth" for g in self.groups) and self.rule is None
+
+    def forget(self) -> None:
+        """Drop what is remembered."""
+        self._memo.clear()
+        self._sums.clear()
+
+    def moments(self, c: np.ndarray, accuracy: float | None, *, estimate: bool) -> Moments:
+        """All moments; without ``estimate`` their errors are NaN (and cost nothing)."""
+        target = DEFAULT_ACCURACY if accuracy is None else float(accuracy)
+        key = (c.tobytes(), target, estimate)
+        if key not in self._memo:
+            if len(self._memo) > 8:
+                self._memo.pop(next(iter(self._memo)))
+            self._memo[key] = self._integrate(c, target, estimate)
+        return self._memo[key]
+
+    def _integrate(self, c, target, estimate) -> Moments:
+        parts: list[Moments | None] = [
+            None if g["late"] else self._group(k, c, target, estimate)
+            for k, g in enumerate(self.groups)
+        ]
+        if any(part is None for part in parts):
+            parts = self._late(parts, c, target, estimate)
+        done = [p for p in parts if p is not None]
+        if not done:
+            empty = np.zeros(0)
+            return Moments(empty, empty, empty, 1)
+        return Moments(
+            np.concatenate([p.values for p in done]),
+            np.concatenate([p.errors for p in done]),
+            np.concatenate([p.magnitudes for p in done]),
+            sum(p.points for p in done),
+            max(p.unresolved for p in done),
+        )
+
+    def _late(self, parts, c, target, estimate) -> list[Moments | None]:
+        """Expectations over measures that depend on conjugates, whose values are known by now.
+
+        The errors of the conjugates enter those of the moments by shifting one after the other.
+        """
+        late = [k for k, part in enumerate(parts) if part is None]
+        hats, errors = self._conjugates(parts, c, estimate)
+        whole = np.concatenate([c, hats])
+        for k in late:
+            part = self._group(k, whole, target, estimate)
+            spread = np.zeros(len(part.values))
+            for j in np.flatnonzero(errors > 0) if estimate else ():
+                moved = whole.copy()
+                moved[len(c) + j] += errors[j]
+                spread += np.abs(self._group(k, moved, target, False).values - part.values)
+            parts[k] = Moments(part.values, part.errors + spread, part.magnitudes, part.points,
+                               part.unresolved)  # fmt: skip
+        return parts
+
+    def _conjugates(self, parts, c, estimate) -> tuple[np.ndarray, np.ndarray]:
+        sizes = [g["moments"] for g in self.groups]
+        values, errors = np.zeros(sum(sizes)), np.zeros(sum(sizes))
+        place = 0
+        for part, size in zip(parts, sizes, strict=True):
+            if part is not None:
+                values[place : place + size] = part.values
+                errors[place : place + size] = part.errors if estimate else 0.0
+            place += size
+        count = len([n for n in self.module.OUTPUTS if n.startswith("conjugate ")])
+        hats, total = np.empty(count), np.zeros(count)
+        self.module.conjugates(c, values, hats)
+        for k in np.flatnonzero(errors > 0):
+            shifted, moved = values.copy(), np.empty(count)
+            shifted[k] += errors[k]
+            self.module.conjugates(c, shifted, moved)
+            total += np.abs(moved - hats)
+        return hats, total
+
+    def _rungs(self, k, c, spec) -> Callable[[int], planar.Sums]:
+        """Rules of the planar ladder at one state; each is applied once."""
+        group = self.groups[k]
+        kernels = planar.Kernels(self.module, group["context"], group["moments"], f"_{k}")
+
+        def rule(level: int) -> planar.Sums:
+            key = (k, c.tobytes(), level)
+            if key not in self._sums:
+                if len(self._sums) > 32:
+                    self._sums.pop(next(iter(self._sums)))
+                self._sums[key] = planar.apply(kernels, spec, c, planar.LADDER[level])
+            return self._sums[key]
+
+        return rule
+
+    def _group(self, k, c, target, estimate) -> Moments:
+        """Integrate one group of expectations by the rule that fits it."""
+        group, module = self.groups[k], self.module
+        n = len(group["variables"])
+        fields = group.get("fields", [])
+        mean, covariance = np.zeros(n), np.zeros((n, n))
+        response = np.zeros((len(fields), len(fields)))
+        getattr(module, f"measure_{k}")(c, mean, covariance, response)
+        if not np.all(np.isfinite(covariance)):
+            raise DomainError(f"{self.name}: the covariance of the fields is not finite")
+        kind = group["kind"]
+        if kind == "planar" and self.rule is None:
+            spec = planar.specification(group, mean, covariance, response)
+            if spec is not None:
+                return planar.integrate(self._rungs(k, c, spec), target, estimate)
+        root = covariance_root(covariance)
+        if kind == "smooth":
+            kernel = getattr(module, f"smooth_sums_{k}")
+
+            def sums(nodes, weights):
+                total, magnitude = np.empty(group["moments"]), np.empty(group["moments"])
+                kernel(nodes, weights, mean, root, c, group["context"], group["moments"],
+                       total, magnitude)  # fmt: skip
+                return total, magnitude
+
+            if n <= max(smooth.LADDERS):
+                return smooth.integrate(sums, n, min(target, 1e-10))
+            return sampled.sobol_to(sums, n, target)
+        precision = np.linalg.inv(response)
+        sizes = np.array([group["nd_context"], group["moments"], group["starts"]])
+        local = isinstance(self.rule, NodeRule) and self.rule.local
+        kernel = getattr(module, f"proximal_sums_{k}")
+        where = [np.array(group[name], dtype=np.int64) for name in ("fields", "sources")]
+
+        def proximal_sums(nodes, weights):
+            total, magnitude = np.empty(group["moments"]), np.empty(group["moments"])
+            kernel(nodes, weights, mean, root, precision, c, *where, sizes, local,
+                   total, magnitude)  # fmt: skip
+            return total, magnitude
+
+        if isinstance(self.rule, NodeRule):
+            return sampled.at_nodes(proximal_sums, self.rule)
+        if isinstance(self.rule, SobolRule):
+            return sampled.sobol(proximal_sums, n, self.rule)
+        if group["tensor"]:
+            return smooth.integrate(proximal_sums, n, min(target, 1e-10))
+        return sampled.sobol_to(proximal_sums, n, target)
