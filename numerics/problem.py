@@ -137,9 +137,11 @@ class Problem:
 
     def with_rule(self, rule: NodeRule | SobolRule | None) -> Problem:
         """The same problem integrated by another rule."""
+        whole, reduce = self._whole, self._reduce
         return Problem(
             self.model, self.source, self._derive, mode=self.mode, branch=self.branch, rule=rule,
             whole=None if whole is None else lambda: whole().with_rule(rule),
+            reduce=None if reduce is None else lambda name: reduce(name).with_rule(rule),
         )  # fmt: skip
 
     def __repr__(self) -> str:

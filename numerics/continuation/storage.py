@@ -53,7 +53,7 @@ def read(path: Path, problem: ProblemLike | None) -> Branch:
     Raises
     ------
     ParameterError
-        If the file is missing, is not a saved branch, or belongs to other unknowns than the problem.
+        If the file is missing, is not a saved branch, or has other unknowns than the problem.
     """
     try:
         document = json.loads(path.read_text())
