@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from numerics.branches import compiled
-from numerics.continuation import Branch, Transition, crossing, follow
+from numerics.continuation import Branch, Settings, Transition, crossing, follow
 from theory.free_energy import FreeEnergy
 
 
@@ -56,22 +56,20 @@ def branch_curves(
     found: Transition,
     span: tuple[float, float],
     *,
-    points: int = 6,
+    points: int = 12,
     accuracy: float = 4e-4,
     callback: Callable[[dict], Any] | None = None,
 ) -> list[Branch]:
     """Both branches around a transition, as far as they exist within reach, for a figure."""
-    curves = []
-    for name, state in found.states.items():
-        problem = compiled(model, name, {**found.params, found.parameter: span[0]})
-        here = state.params[found.parameter]
-        low, high = _window(here, span)
-        left = follow(problem, state, found.parameter, (here, low), points=points, finest=2,
-                      accuracy=accuracy, callback=callback)  # fmt: skip
-        right = follow(problem, state, found.parameter, (here, high), points=points, finest=2,
-                       accuracy=accuracy, callback=callback)  # fmt: skip
-        curves.append(Branch(found.parameter, left.points[::-1] + right.points[1:], right.status))
-    return curves
+    low, high = _window(found.value, span)
+    settings = Settings(step=0.1, longest=0.4, angle=0.5, max_points=points)
+    return [
+        follow(
+            problem, state, found.parameter, (low, high), both=True, accuracy=accuracy,
+            settings=settings, stability=False, callback=callback,
+        )
+        for problem, state in zip(found.problems, found.states.values(), strict=True)
+    ]  # fmt: skip
 
 
 def _window(here: float, span: tuple[float, float]) -> tuple[float, float]:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicHermiteSpline
 
 from numerics.branches import belongs, locate
 from numerics.continuation.branch import Branch
+from numerics.continuation.meetings import apart, meetings, nearest
 from numerics.continuation.transition import Transition
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
@@ -35,7 +35,7 @@ class _Pair:
         names = [p.branch or f"branch {i + 1}" for i, p in enumerate(problems)]
         twice = names[0] == names[1]
         self.names = tuple(f"{n} {i + 1}" if twice else n for i, n in enumerate(names))
-        self.known: tuple[list[Solution], list[Solution]] = known
+        self.known: tuple[Solution | None, Solution | None] = known
         self.scanned: list[tuple[float, float]] = []
         self.slopes: list[tuple[float, float]] = []
         self.spent = 0
@@ -46,8 +46,7 @@ class _Pair:
         new: list[Solution | None] = []
         for problem, last, known in zip(self.problems, self.states, self.known, strict=True):
             solution = None
-            if last is None and known:
-                last = min(known, key=lambda s: abs(s.params[self.parameter] - value))
+            last = known if last is None else last
             if last is not None and problem.in_domain(last.x, params):
                 solution = solve(
                     problem, params, last, accuracy=accuracy, tolerance=min(accuracy, CLOSE),
@@ -108,14 +107,14 @@ class _Pair:
 
 
 def crossing(
-    problem_a: ProblemLike,
-    problem_b: ProblemLike,
+    a: ProblemLike | Branch,
+    b: ProblemLike | Branch,
     params: Mapping[str, float] | None = None,
     parameter: str = "alpha",
-    span: tuple[float, float] | None = None,
+    span: tuple[float, float] = (0.3, 10.0),
     *,
-    start_a: Solution | Branch | None = None,
-    start_b: Solution | Branch | None = None,
+    start_a: Solution | None = None,
+    start_b: Solution | None = None,
     accuracy: float = 1e-7,
     guess: float | None = None,
     max_steps: int = 30,
@@ -125,17 +124,16 @@ def crossing(
 
     Parameters
     ----------
-    problem_a, problem_b : Problem
-        Compiled branches of one model.
+    a, b : two Branch or two Problem
+        Two branches that have been followed (then the parameters are theirs, and the arguments up
+        to ``start_b`` are not needed), or two compiled branches of one model.
     params : mapping
         The other parameters.
     parameter : str
-    span : (low, high), optional
-        Range searched; nothing outside is looked at. By default where both given branches exist,
-        else (0.3, 10).
-    start_a, start_b : Solution or Branch, optional
-        What is known of each branch: states to start from. Two branches whose energies cross also
-        say where to begin.
+    span : (low, high)
+        Range searched; nothing outside is looked at.
+    start_a, start_b : Solution, optional
+        States to start from.
     accuracy : float
         Relative accuracy of the expectations at the end; the search itself is cheaper.
     guess : float, optional
@@ -151,12 +149,15 @@ def crossing(
         says what was found over the range. The error bar is the quadrature error of both energies
         divided by the slope difference, plus the last Newton step left undone.
     """
-    values = problem_a.values(params)
-    known = tuple(_points(s) for s in (start_a, start_b))
-    pair = _Pair((problem_a, problem_b), values, parameter, known)
-    span = span or _overlap(known, parameter) or (0.3, 10.0)
+    if isinstance(a, Branch) or isinstance(b, Branch):
+        if not (isinstance(a, Branch) and isinstance(b, Branch)):
+            raise ParameterError("a crossing needs two branches or two problems, not one of each")
+        return _between(a, b, accuracy, callback)
+    values = a.values(params)
+    pair = _Pair((a, b), values, parameter, (start_a, start_b))
     low, high = span
-    guess = _meeting(known, parameter) if guess is None else guess
+    if guess is None and start_a is not None:
+        guess = start_a.params[parameter]
 
     def tell(stage, **numbers):
         if callback is not None:
@@ -173,39 +174,34 @@ def crossing(
     return _polish(pair, found, span, accuracy, tell)
 
 
-def _points(start: Solution | Branch | None) -> list[Solution]:
-    if isinstance(start, Branch):
-        return sorted(start.points, key=lambda s: s.params[start.parameter])
-    return [] if start is None else [start]
-
-
-def _overlap(known, parameter: str) -> tuple[float, float] | None:
-    """Range that both known branches cover; None where fewer than two points of each are known."""
-    if min(map(len, known)) < 2:
-        return None
-    low = max(points[0].params[parameter] for points in known)
-    high = min(points[-1].params[parameter] for points in known)
-    if low >= high:
-        raise ParameterError(f"the branches do not overlap in {parameter}; give span=(low, high)")
-    return low, high
-
-
-def _meeting(known, parameter: str) -> float | None:
-    """Where two known branches seem to cross; else the place of the first known state."""
-    if min(map(len, known)) < 2:
-        return next((points[0].params[parameter] for points in known if points), None)
-    low, high = _overlap(known, parameter) or (0.0, 0.0)
-    grid = np.linspace(low, high, 201)
-    values = [[s.params[parameter] for s in points] for points in known]
-    curves = [CubicHermiteSpline(x, [s.energy for s in points],
-                                 [s.gradient[parameter] for s in points])(grid)
-              for x, points in zip(values, known, strict=True)]  # fmt: skip
-    apart = curves[0] - curves[1]
-    change = np.flatnonzero(np.sign(apart[1:]) != np.sign(apart[:-1]))
-    if not len(change):
-        return None
-    k = change[0]
-    return float(grid[k] - apart[k] * (grid[k + 1] - grid[k]) / (apart[k + 1] - apart[k]))
+def _between(a: Branch, b: Branch, accuracy: float, callback) -> Transition:
+    """Crossing of two branches that have been followed; stable stretches come first."""
+    if a.parameter != b.parameter or a.problem is None or b.problem is None or not (a and b):
+        raise ParameterError("a crossing needs two branches in one parameter, with their problems")
+    low = max(min(a.values), min(b.values))
+    high = min(max(a.values), max(b.values))
+    if not low < high:
+        raise ParameterError(f"the branches do not overlap in {a.parameter}")
+    pairs = [((a, *s), (b, *t)) for s in a.stretches() for t in b.stretches()]
+    found = []
+    for one, other in pairs:
+        for value in meetings(one, other):
+            states = nearest(one, value), nearest(other, value)
+            growing = sum(br.unstable[br.points.index(s)] for (br, _, _), s in
+                          zip((one, other), states, strict=True))  # fmt: skip
+            found.append((growing, value, states))
+    for _, value, states in sorted(found, key=lambda f: f[:2]):
+        params = {**a.params, a.parameter: value}
+        answer = crossing(
+            a.problem, b.problem, params, a.parameter, (low, high), start_a=states[0],
+            start_b=states[1], guess=value, accuracy=accuracy, callback=callback,
+        )  # fmt: skip
+        if answer.status is Status.CONVERGED:
+            return answer
+    pair = _Pair((a.problem, b.problem), {**a.params, a.parameter: low}, a.parameter, (None, None))
+    for one, other in pairs:
+        pair.scanned += apart(one, other)
+    return _absent(pair, (low, high))
 
 
 def _newton_search(pair: _Pair, here, span, max_steps, tell) -> float | None:
@@ -317,7 +313,8 @@ def _absent(pair: _Pair, span) -> Transition:
     a, b = pair.names
     where = f"{pair.parameter} in [{span[0]:g}, {span[1]:g}]"
     if not pair.scanned:
-        missing = [n for n, s in zip(pair.names, pair.latest, strict=True) if s is None]
+        latest = getattr(pair, "latest", (None, None))
+        missing = [n for n, s in zip(pair.names, latest, strict=True) if s is None]
         text = f"no crossing: {' and '.join(missing or pair.names)} not found anywhere for {where}"
         return _result(pair, math.nan, math.nan, Status.BRANCH_LOST, text)
     first, last = min(pair.scanned)[0], max(pair.scanned)[0]

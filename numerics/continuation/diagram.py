@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicHermiteSpline
 from scipy.stats import qmc
 
 from numerics.continuation.branch import Branch
 from numerics.continuation.crossing import crossing
 from numerics.continuation.event import Event
 from numerics.continuation.follow import _labelled, _prepare, _Run, joined
+from numerics.continuation.meetings import meetings, nearest, stable_stretches
 from numerics.continuation.stability import embed, whole
 from numerics.continuation.switch import leave, narrowest, prepared
 from numerics.continuation.tracer import Settings, correct
@@ -321,13 +321,13 @@ class _Search:
         stretches = [
             (b, first, last)
             for b in self.branches
-            for first, last in _stable_stretches(b)
+            for first, last in stable_stretches(b)
             if np.all(np.isfinite(b["energy"][first:last]))
         ]
         found: list[Event] = []
         for i, one in enumerate(stretches):
             for other in stretches[i + 1 :]:
-                for value in _meetings(one, other, self.parameter):
+                for value in meetings(one, other):
                     event = self._cross(one, other, value)
                     if event is not None and not any(
                         abs(event.value - e.value) < 1e-9 and set(e.states) == set(event.states)
@@ -337,7 +337,7 @@ class _Search:
         return found
 
     def _cross(self, one, other, value: float) -> Event | None:
-        a, b = (_nearest(s, value) for s in (one, other))
+        a, b = (nearest(s, value) for s in (one, other))
         problems = [s[0].problem for s in (one, other)]
         slopes = [s.gradient[self.parameter] for s in self._both(problems, (a, b), value)]
         if abs(slopes[0] - slopes[1]) <= 1e-9 * (abs(slopes[0]) + abs(slopes[1])):
@@ -362,7 +362,7 @@ class _Search:
         if len(full) < 2 or np.max(np.abs(full[0] - full[1]) / scale) < 1e-4:
             return None
         for state, (branch, first, last) in zip(states, (one, other), strict=True):
-            near = _nearest((branch, first, last), found.value)
+            near = nearest((branch, first, last), found.value)
             if np.max(np.abs(state.x - near.x) / scale.max()) > 0.5:
                 return None
         lowest = min((s.energy for s in self._all_at(found.value)), default=states[0].energy)
@@ -379,7 +379,7 @@ class _Search:
             return []
         found = []
         for branch in self.branches:
-            for first, last in _stable_stretches(branch):
+            for first, last in stable_stretches(branch):
                 for name in self._edge(self.span[0]):
                     points = branch.points[first:last]
                     apart = [s.energy - self._edge(s.params[self.parameter])[name] for s in points]
@@ -454,58 +454,4 @@ def _passes(branch: Branch, value: float) -> list[np.ndarray]:
             y = branch.curve[k] + t * (branch.curve[k + 1] - branch.curve[k])
             y[-1] = value
             found.append(y)
-    return found
-
-
-def _stable_stretches(branch: Branch) -> list[tuple[int, int]]:
-    """Ranges of stable points between turns of the parameter; [first, last)."""
-    found = []
-    for first, last in branch.stretches():
-        k = first
-        while k < last:
-            if branch.unstable[k] != 0:
-                k += 1
-                continue
-            end = k
-            while end < last and branch.unstable[end] == 0:
-                end += 1
-            if end - k >= 2:
-                found.append((k, end))
-            k = end
-    return found
-
-
-def _nearest(stretch, value: float) -> Solution:
-    branch, first, last = stretch
-    return min(branch.points[first:last], key=lambda s: abs(s.params[branch.parameter] - value))
-
-
-def _energy(stretch, parameter: str) -> CubicHermiteSpline:
-    branch, first, last = stretch
-    points = sorted(branch.points[first:last], key=lambda s: s.params[parameter])
-    x = np.array([s.params[parameter] for s in points])
-    keep = np.append(True, np.diff(x) > 1e-14)
-    kept = [s for s, k in zip(points, keep, strict=True) if k]
-    return CubicHermiteSpline(x[keep], [s.energy for s in kept],
-                              [s.gradient[parameter] for s in kept])  # fmt: skip
-
-
-def _meetings(one, other, parameter: str) -> list[float]:
-    """Values at which the interpolated energies of two stretches are equal."""
-    curves = [_energy(s, parameter) for s in (one, other)]
-    low, high = max(c.x[0] for c in curves), min(c.x[-1] for c in curves)
-    if not low < high:
-        return []
-    nodes = np.unique(np.concatenate([c.x for c in curves]))
-    nodes = np.unique(np.clip(nodes, low, high))
-    grid = np.unique(np.concatenate([nodes, 0.5 * (nodes[1:] + nodes[:-1])]))
-    apart = curves[0](grid) - curves[1](grid)
-    # equal energies all along, or up to rounding, are a symmetry and no crossing
-    size = np.abs(curves[0](grid)) + np.abs(curves[1](grid))
-    clear = np.abs(apart) > 1e-13 * np.max(size)
-    grid, apart = grid[clear], apart[clear]
-    found = []
-    for k in np.flatnonzero(apart[1:] * apart[:-1] < 0):
-        share = apart[k] / (apart[k] - apart[k + 1])
-        found.append(float(grid[k] + share * (grid[k + 1] - grid[k])))
     return found

@@ -55,6 +55,11 @@ class BranchEquations:
         Its width sets the natural size of the parameter.
     accuracy : float
         Of the expectations.
+
+    Attributes
+    ----------
+    lazy : bool
+        Points may keep the corrector's Jacobian; enough for tangents, not for events.
     """
 
     def __init__(self, problem: ProblemLike, parameter: str, params: Mapping[str, float],
@@ -63,7 +68,7 @@ class BranchEquations:
         self.accuracy = accuracy
         self.names = (*problem.unknowns, parameter)
         self.width = abs(span[1] - span[0])
-        self.exact = differentiable(problem)
+        self.exact, self.lazy = differentiable(problem), False
         self.tolerance = 1e-12 if self.exact else accuracy
 
     def at(self, y) -> tuple[np.ndarray, dict[str, float]]:

@@ -166,6 +166,7 @@ class _Run:
         smooth = getattr(problem, "roughness", 1e-16) < 1e-10
         accuracy = accuracy or (1e-10 if smooth else 1e-5)
         self.equations = BranchEquations(problem, parameter, others, span, accuracy)
+        self.equations.lazy = not (stability or self.equations.exact)
         self.watcher = Watcher(self.equations, functions, stability)
         self.problem, self.parameter, self.span = problem, parameter, span
         self.settings = settings or Settings()
@@ -233,7 +234,7 @@ class _Run:
         return turned > 1e-9 and bool(np.any(image * x < 0))
 
     def _finish(self, branch: Branch, points: list[CurvePoint], counts, events) -> Branch:
-        branch.points = [self.watcher.solution(p.y, p.steps) for p in points]
+        branch.points = [self.watcher.solution(p.y, p.steps, p.jacobian) for p in points]
         branch.curve = np.array([p.y for p in points])
         branch.tangents = np.array([p.tangent for p in points])
         branch.unstable = counts if self.stability else [-1] * len(points)

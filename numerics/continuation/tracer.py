@@ -168,9 +168,12 @@ def tangent(jacobian: np.ndarray, toward: np.ndarray) -> np.ndarray:
 
 
 def make_point(equations: CurveEquations, found: Corrected, toward: np.ndarray) -> CurvePoint:
-    """The point with a Jacobian of its own."""
+    """The point with a Jacobian of its own (or, if that is enough, the corrector's)."""
     scale, rows = equations.scale(found.y), equations.row_scale(found.y)
-    jacobian = equations.jacobian(found.y)
+    if getattr(equations, "lazy", False) and found.jacobian is not None:
+        jacobian = found.jacobian
+    else:
+        jacobian = equations.jacobian(found.y)
     scaled = jacobian * scale / rows[:, None]
     if np.all(np.isfinite(scaled)):
         direction = tangent(scaled, toward)

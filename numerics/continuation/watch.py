@@ -315,7 +315,7 @@ class Watcher:
         status = "located" if math.isfinite(point.residual) else "guessed"
         if status == "guessed":
             error = abs(new.y[-1] - here.y[-1])
-        state = self.solution(point.y, point.steps)
+        state = self.solution(point.y, point.steps, point.jacobian)
         return Event(
             kind, self.equations.parameter, value, error, (value - error, value + error),
             point.residual, status, {state.kind: state}, dict(self.equations.params),
@@ -330,14 +330,17 @@ class Watcher:
         lifted = (embed(self.problem, x + 1e-3 * own) - embed(self.problem, x)) / 1e-3
         return lifted / max(np.linalg.norm(lifted), 1e-300)
 
-    def solution(self, y: np.ndarray, steps: int) -> Solution:
+    def solution(
+        self, y: np.ndarray, steps: int, jacobian: np.ndarray | None = None
+    ) -> Solution:
         """Everything at a point, with errors."""
         x, params = self.equations.at(y)
         accuracy = self.equations.accuracy
         evaluation = self.problem.evaluate(x, params, accuracy)
-        jacobian = self.equations.jacobian(y)[:, :-1]
+        if jacobian is None:
+            jacobian = self.equations.jacobian(y)
         return make_solution(
-            self.problem, x, params, evaluation, jacobian, Status.CONVERGED, steps,
+            self.problem, x, params, evaluation, jacobian[:, :-1], Status.CONVERGED, steps,
             max(self.equations.tolerance, 1e-10), accuracy,
             {"accuracy": accuracy, "method": "continuation"}, refined=False,
         )  # fmt: skip

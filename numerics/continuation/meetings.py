@@ -1,0 +1,74 @@
+"""Where the energies of two stretches of branches seem to be equal."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.interpolate import CubicHermiteSpline
+
+from numerics.continuation.branch import Branch
+from numerics.solvers import Solution
+
+Stretch = tuple[Branch, int, int]  # points [first, last), between turns of the parameter
+
+
+def stable_stretches(branch: Branch) -> list[tuple[int, int]]:
+    """Ranges of stable points between turns of the parameter; [first, last)."""
+    found = []
+    for first, last in branch.stretches():
+        k = first
+        while k < last:
+            if branch.unstable[k] != 0:
+                k += 1
+                continue
+            end = k
+            while end < last and branch.unstable[end] == 0:
+                end += 1
+            if end - k >= 2:
+                found.append((k, end))
+            k = end
+    return found
+
+
+def nearest(stretch: Stretch, value: float) -> Solution:
+    branch, first, last = stretch
+    return min(branch.points[first:last], key=lambda s: abs(s.params[branch.parameter] - value))
+
+
+def _energy(stretch: Stretch) -> CubicHermiteSpline:
+    branch, first, last = stretch
+    parameter = branch.parameter
+    points = sorted(branch.points[first:last], key=lambda s: s.params[parameter])
+    x = np.array([s.params[parameter] for s in points])
+    keep = np.append(True, np.diff(x) > 1e-14)
+    kept = [s for s, k in zip(points, keep, strict=True) if k]
+    return CubicHermiteSpline(x[keep], [s.energy for s in kept],
+                              [s.gradient[parameter] for s in kept])  # fmt: skip
+
+
+def meetings(one: Stretch, other: Stretch) -> list[float]:
+    """Values at which the interpolated energies of two stretches are equal."""
+    curves = [_energy(s) for s in (one, other)]
+    low, high = max(c.x[0] for c in curves), min(c.x[-1] for c in curves)
+    if not low < high:
+        return []
+    nodes = np.unique(np.concatenate([c.x for c in curves]))
+    nodes = np.unique(np.clip(nodes, low, high))
+    grid = np.unique(np.concatenate([nodes, 0.5 * (nodes[1:] + nodes[:-1])]))
+    gap = curves[0](grid) - curves[1](grid)
+    # equal energies all along, or up to rounding, are a symmetry and no crossing
+    size = np.abs(curves[0](grid)) + np.abs(curves[1](grid))
+    clear = np.abs(gap) > 1e-13 * np.max(size)
+    grid, gap = grid[clear], gap[clear]
+    found = []
+    for k in np.flatnonzero(gap[1:] * gap[:-1] < 0):
+        share = gap[k] / (gap[k] - gap[k + 1])
+        found.append(float(grid[k] + share * (grid[k + 1] - grid[k])))
+    return found
+
+
+def apart(one: Stretch, other: Stretch) -> list[tuple[float, float]]:
+    """(parameter, interpolated energy difference) where two stretches overlap."""
+    curves = [_energy(s) for s in (one, other)]
+    low, high = max(c.x[0] for c in curves), min(c.x[-1] for c in curves)
+    grid = [x for c in curves for x in c.x if low <= x <= high]
+    return sorted((float(x), float(curves[0](x) - curves[1](x))) for x in grid)
