@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from numerics.continuation import Branch, Transition
+from numerics.continuation import Boundary, Branch, Event, Transition
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution
 from theory.errors import ParameterError
@@ -124,4 +124,103 @@ def plot_solution(problem: ProblemLike, solution: Solution, path: Path) -> None:
                       fontsize=7)  # fmt: skip
     settings = ", ".join(f"{symbol(k)} = {v:g}" for k, v in solution.params.items())
     axis.set_title(f"{problem.name}, {solution.kind}\n{settings}", fontsize=8, loc="left")
+    _save(figure, path)
+
+
+MARKERS = {"fold": "v", "pitchfork": "D", "transcritical": "D", "branch point": "D",
+           "first-order": "o", "user": "s", "oscillatory": "^"}  # fmt: skip
+
+
+def plot_branches(
+    branches: list[Branch], path: Path, quantity: str = "energy", events: list[Event] | None = None
+) -> None:
+    """A quantity and the order parameters along branches; stable solid, unstable dashed."""
+    plt = _pyplot()
+    branches = [b for b in branches if len(b)]
+    if not branches:
+        raise ParameterError("nothing to draw: no branch has a point")
+    if events is None:
+        events = [e for b in branches for e in b.events]
+    unknowns = dict.fromkeys(u for b in branches for u in b.points[0].state)
+    moving = [u for u in unknowns if _range(branches, u) > 1e-9]
+    shown = [quantity, *moving[:3]]
+    figure, axes = plt.subplots(1, len(shown), figsize=(3.6 * len(shown), 3.2), squeeze=False)
+    parameter = branches[0].parameter
+    for axis, name in zip(axes[0], shown, strict=True):
+        for k, branch in enumerate(branches):
+            _curve(axis, branch, name, STYLES[k % len(STYLES)][0])
+        for event in events:
+            _mark(axis, event, name)
+        axis.set(xlabel=symbol(parameter), ylabel=name if name == "energy" else symbol(name))
+    from matplotlib.lines import Line2D
+
+    kinds = dict.fromkeys(e.kind for e in events if e.kind in MARKERS)
+    handles = [Line2D([], [], color="black", label="stable"),
+               Line2D([], [], color="black", ls=(0, (3, 2)), lw=1, label="unstable")]  # fmt: skip
+    handles += [Line2D([], [], color="black", marker=MARKERS[k], ls="", ms=5, label=k,
+                       mfc="black" if k == "first-order" else "white") for k in kinds]  # fmt: skip
+    figure.legend(handles=handles, loc="lower center", ncol=len(handles), fontsize=8,
+                  bbox_to_anchor=(0.5, -0.06))  # fmt: skip
+    settings = ", ".join(f"{symbol(k)} = {v:g}" for k, v in branches[0].params.items())
+    figure.suptitle(f"{branches[0].points[0].model}{': ' + settings if settings else ''}",
+                    fontsize=9)  # fmt: skip
+    figure.tight_layout()
+    _save(figure, path)
+
+
+def _range(branches: list[Branch], name: str) -> float:
+    values = [p.state[name] for b in branches for p in b.points if name in p.state]
+    return max(values) - min(values)
+
+
+def _curve(axis, branch: Branch, name: str, color: str) -> None:
+    known = name == "energy" or name in branch.points[0].state
+    x, y = branch.values, branch[name] if known else np.zeros(len(branch))
+    stable = branch.stable if len(branch.unstable) == len(branch) else np.ones(len(x), bool)
+    first = 0
+    for k in range(1, len(x) + 1):
+        if k == len(x) or stable[k] != stable[first]:
+            # one point further, so that no gap is left
+            part = slice(first, min(k + 1, len(x)))
+            axis.plot(x[part], y[part], color=color, lw=1.6 if stable[first] else 1.0,
+                      ls="-" if stable[first] else (0, (3, 2)))  # fmt: skip
+            first = k
+
+
+def _mark(axis, event: Event, name: str) -> None:
+    if event.kind not in MARKERS:
+        return
+    for k, state in enumerate(event.states.values()):
+        value = state.energy if name == "energy" else state.state.get(name, 0.0)
+        fill = "black" if event.kind == "first-order" else "white"
+        axis.plot([event.value], [value], MARKERS[event.kind], color="black", mfc=fill, ms=5)
+        if k == 0:
+            axis.annotate(event.label, (event.value, value), xytext=(4, 4), fontsize=7,
+                          textcoords="offset points")  # fmt: skip
+
+
+def plot_boundary(line: Boundary, path: Path) -> None:
+    """The line of transitions in the plane of both parameters, its ends marked by their reason."""
+    plt = _pyplot()
+    if not len(line):
+        raise ParameterError("nothing to draw: the boundary has no points")
+    first, second = line.parameters
+    figure, axis = plt.subplots(figsize=(4.4, 3.4))
+    axis.plot(line[second], line[first], color="black", lw=1.6)
+    for end in line.ends:
+        if "values" not in end:
+            continue
+        reason = end["reason"].name.lower().replace("_", " ")
+        special = "critical" in reason
+        x, y = end["values"][second], end["values"][first]
+        axis.plot([x], [y], "o" if special else "|", color="black", mfc="white", ms=6)
+        if special:
+            axis.annotate(reason.removesuffix(" end") + " point", (x, y), xytext=(6, -10),
+                          textcoords="offset points", fontsize=8)  # fmt: skip
+    axis.set(xlabel=symbol(second), ylabel=symbol(first))
+    names = list(line.points[0].states)
+    settings = ", ".join(f"{symbol(k)} = {v:g}" for k, v in line.params.items())
+    title = f"{names[0]} / {names[1]} coexistence{'; ' + settings if settings else ''}"
+    axis.set_title(title, fontsize=8, loc="left")
+    figure.tight_layout()
     _save(figure, path)

@@ -1,4 +1,4 @@
-"""``spinodal derive | solve | transition | models``."""
+"""``spinodal derive | solve | transition | branch | diagram | boundary | models``."""
 
 from __future__ import annotations
 
@@ -9,23 +9,9 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
-from numerics.cli import output
+from numerics.cli import output, tracing
+from numerics.cli.options import Accuracy, Between, Json, ModelName, Plot, Settings
 from theory.errors import ConvergenceError, SpinodalError
-
-ModelName = Annotated[
-    str, Parameter(help="Built-in name (see `spinodal models`) or path/to/file.py:object.")
-]
-Settings = Annotated[
-    list[str] | None,
-    Parameter(name="--set", negative=(), help="NAME=VALUE; repeat for several parameters."),
-]
-Json = Annotated[
-    bool, Parameter(name="--json", negative=(), help="Machine-readable result on standard output.")
-]
-Plot = Annotated[Path | None, Parameter(name="--plot", help="Write a figure (png, pdf, svg).")]
-Accuracy = Annotated[
-    float, Parameter(name="--accuracy", help="Relative accuracy of the expectations.")
-]
 
 app = App(
     name="spinodal",
@@ -106,9 +92,7 @@ def transition(
     model: ModelName = "attention",
     *,
     settings: Settings = None,
-    between: Annotated[
-        tuple[str, str] | None, Parameter(help="The two branches, such as positional semantic.")
-    ] = None,
+    between: Between = None,
     over: Annotated[
         str | None, Parameter(help="Parameter and range to search, NAME=LO:HI.")
     ] = None,
@@ -140,6 +124,10 @@ def transition(
         if not json:
             output.note(f"figure: {plot}")
     return 0 if found.status.success else 1
+
+
+for traced in (tracing.branch, tracing.diagram, tracing.boundary):
+    app.command(traced)
 
 
 def main(arguments: list[str] | None = None) -> None:

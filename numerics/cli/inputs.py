@@ -94,13 +94,13 @@ def transition_range(
     return (pair[0], pair[1]), parameter, span
 
 
-def parse_range(over: str) -> tuple[str, tuple[float, float]]:
+def parse_range(over: str, option: str = "--over") -> tuple[str, tuple[float, float]]:
     """``NAME=LO:HI``."""
     name, separator, text = over.partition("=")
     low, colon, high = text.partition(":")
     if not (separator and colon and name.strip()):
-        raise ParameterError(f"--over {over!r} is not of the form NAME=LO:HI")
+        raise ParameterError(f"{option} {over!r} is not of the form NAME=LO:HI")
     span = parse_number(low, name), parse_number(high, name)
     if not span[0] < span[1]:
-        raise ParameterError(f"--over {over!r}: the lower end {low} is not below {high}")
+        raise ParameterError(f"{option} {over!r}: the lower end {low} is not below {high}")
     return name.strip(), span

@@ -105,6 +105,8 @@ class Watcher:
         return [e for e in found if e.kind != "fold" or not any(self._same(e, v) for v in vertices)]
 
     def _same(self, a: Event, b: Event) -> bool:
+        if not self.equations.exact and abs(a.value - b.value) <= a.error + b.error:
+            return True
         scale = self.problem.scale(b.state.x, b.state.params)
         return float(np.max(np.abs(a.state.x - b.state.x) / scale)) < 1e-2
 
@@ -152,7 +154,7 @@ class Watcher:
             return result
 
         try:
-            tolerance = 1e-10 if self.equations.exact else 1e-4
+            tolerance = 1e-10 if self.equations.exact else 1e-3
             return Root(test, brentq(value, 0.0, 1.0, xtol=tolerance, rtol=1e-12), index)
         except (FloatingPointError, ValueError):
             return self._bisected(here, new, test, index, function)
@@ -160,7 +162,7 @@ class Watcher:
     def _bisected(self, here, new, test, index, function) -> Root | None:
         """Where correction fails close to a branch point: the bracket that can be had."""
         left, right, sign = 0.0, 1.0, math.copysign(1.0, function(self.facts(here)))
-        for _ in range(40):
+        for _ in range(40 if self.equations.exact else 8):
             middle = 0.5 * (left + right)
             point = self.on_segment(here, new, middle)
             if point is None:
@@ -310,7 +312,7 @@ class Watcher:
     def _located(self, point, here, new, kind, noise, direction, transverse, details) -> Event:
         value = float(point.y[-1])
         exact = self.equations.exact
-        width = (1e-9 if exact else 2e-4) * abs(new.y[-1] - here.y[-1])
+        width = (1e-9 if exact else 4e-3) * abs(new.y[-1] - here.y[-1])
         error = noise + width + 1e-15 * abs(value)
         status = "located" if math.isfinite(point.residual) else "guessed"
         if status == "guessed":
@@ -330,9 +332,7 @@ class Watcher:
         lifted = (embed(self.problem, x + 1e-3 * own) - embed(self.problem, x)) / 1e-3
         return lifted / max(np.linalg.norm(lifted), 1e-300)
 
-    def solution(
-        self, y: np.ndarray, steps: int, jacobian: np.ndarray | None = None
-    ) -> Solution:
+    def solution(self, y: np.ndarray, steps: int, jacobian: np.ndarray | None = None) -> Solution:
         """Everything at a point, with errors."""
         x, params = self.equations.at(y)
         accuracy = self.equations.accuracy

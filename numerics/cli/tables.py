@@ -1,0 +1,178 @@
+"""Printing and writing branches, events and boundaries."""
+
+from __future__ import annotations
+
+import csv as csvlib
+import json as jsonlib
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from numerics.cli.output import note, uncertain, write_json
+from numerics.continuation import Boundary, Branch, Event
+from theory.errors import ParameterError
+
+
+def emit_branches(branches: list[Branch], events: list[Event], *, json: bool, data: dict) -> None:
+    """Branches with their ends, then events with their errors."""
+    if json:
+        write_json(finite(data))
+        return
+    console = Console(highlight=False)
+    first = next((b for b in branches if len(b)), None)
+    if first is None:
+        console.print("nothing found: " + "; ".join(b.status.message() for b in branches))
+        return
+    settings = "  ".join(f"{k} = {v:g}" for k, v in first.params.items())
+    console.print(Text(f"{first.points[0].model}: in {first.parameter}", style="bold"))
+    if settings:
+        console.print(f"at {settings}")
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("branch", "points", first.parameter, "stable", "begins", "ends"):
+        table.add_column(column)
+    for k, b in enumerate(branches):
+        if not len(b):
+            continue
+        kinds = list(dict.fromkeys(p.kind for p in b.points))
+        share = f"{sum(b.stable)}/{len(b)}"
+        span = f"{min(b.values):.6g} .. {max(b.values):.6g}"
+        begins = "-" if b.start_status is None else b.start_status.name.lower()
+        table.add_row(f"{k + 1} {'/'.join(kinds)}", str(len(b)), span, share, begins,
+                      b.status.name.lower())  # fmt: skip
+    console.print(table)
+    shown = [e for e in events if e.kind != "bound"]
+    if not shown:
+        console.print("no events")
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("event", "kind", first.parameter, "states", "how"):
+        table.add_column(column)
+    for e in shown:
+        names = " / ".join(s.kind for s in e.states.values())
+        table.add_row(e.label, e.kind, uncertain(e.value, e.error), names,
+                      f"{e.status}{', ' + e.message if e.message else ''}")  # fmt: skip
+    console.print(table)
+    console.print("digits in parentheses: error in the last place.")
+
+
+def emit_boundary(line: Boundary, *, json: bool) -> None:
+    if json:
+        write_json(finite(line.to_dict()))
+        return
+    console = Console(highlight=False)
+    first, second = line.parameters
+    console.print(Text(f"first-order transition in {first} along {second}", style="bold"))
+    settings = "  ".join(f"{k} = {v:g}" for k, v in line.params.items())
+    if settings:
+        console.print(f"at {settings}")
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in (second, first, "slope", "Clapeyron mismatch"):
+        table.add_column(column)
+    for p in line.points:
+        table.add_row(f"{p.values[second]:.8g}", uncertain(p.values[first], p.error),
+                      f"{p.slope:.6g}", f"{p.mismatch:.0e}")  # fmt: skip
+    console.print(table)
+    for name, end in zip(("first", "last"), line.ends, strict=True):
+        place = ", ".join(f"{k} = {uncertain(v, end['errors'][k])}"
+                          for k, v in end["values"].items()) if "values" in end else ""  # fmt: skip
+        console.print(f"{name} end: {end['message']}{' (' + place + ')' if place else ''}")
+
+
+def finite(data):
+    """JSON has no NaN or infinity: those become null."""
+    if isinstance(data, dict):
+        return {k: finite(v) for k, v in data.items()}
+    if isinstance(data, list | tuple):
+        return [finite(v) for v in data]
+    if hasattr(data, "item"):
+        data = data.item()
+    if isinstance(data, float) and not abs(data) < float("inf"):
+        return None
+    return data
+
+
+def write(branches: list[Branch], *, csv: Path | None, out: Path | None) -> None:
+    """Points of all branches as CSV; everything as NetCDF or JSON."""
+    if csv is not None:
+        rows = []
+        for k, b in enumerate(branches):
+            columns = b.to_arrays()
+            rows += [{"branch": k + 1, **{c: v[i] for c, v in columns.items()}}
+                     for i in range(len(b))]  # fmt: skip
+        _csv(rows, csv)
+    if out is not None:
+        if out.suffix == ".nc":
+            import numpy as np
+
+            for b in branches:
+                b.to_arrays()
+            sets = [b.to_xarray().assign(branch=("point", np.full(len(b), k + 1)))
+                    for k, b in enumerate(branches) if len(b)]  # fmt: skip
+            _netcdf(sets, out)
+        else:
+            _json([b.to_dict() for b in branches], out)
+
+
+def write_boundary(line: Boundary, *, csv: Path | None, out: Path | None) -> None:
+    rows = [
+        {**p.values, "error": p.error, "slope": p.slope, "clapeyron_mismatch": p.mismatch,
+         **{f"{n}.{u}": v for n, s in p.states.items() for u, v in s.state.items()},
+         **{f"{n}.energy": s.energy for n, s in p.states.items()}}
+        for p in line.points
+    ]  # fmt: skip
+    if csv is not None:
+        _csv(rows, csv)
+    if out is None:
+        return
+    if out.suffix == ".nc":
+        import numpy as np
+
+        xarray = _xarray()
+        columns = {k: ("point", np.array([r[k] for r in rows])) for k in (rows[0] if rows else ())}
+        reasons = jsonlib.dumps(finite(line.to_dict()["ends"]))
+        _netcdf([xarray.Dataset(columns, attrs={**line.params, "ends": reasons})], out)
+    else:
+        _json(line.to_dict(), out)
+
+
+def _xarray():
+    try:
+        import xarray
+    except ImportError:
+        raise ParameterError("NetCDF needs xarray: pip install 'spinodal[sweep]', or give a file "
+                             "that ends in .json") from None  # fmt: skip
+    return xarray
+
+
+def _netcdf(sets: list, out: Path) -> None:
+    xarray = _xarray()
+    if not sets:
+        raise ParameterError(f"nothing to write to {out}")
+    try:
+        joined = xarray.concat(sets, dim="point", combine_attrs="drop_conflicts")
+        joined.to_netcdf(out, engine="scipy")
+    except OSError as error:
+        raise ParameterError(f"cannot write {out}: {error}") from None
+    note(f"written: {out}")
+
+
+def _json(data, out: Path) -> None:
+    try:
+        out.write_text(jsonlib.dumps(finite(data), allow_nan=False) + "\n")
+    except OSError as error:
+        raise ParameterError(f"cannot write {out}: {error.strerror}") from None
+    note(f"written: {out}")
+
+
+def _csv(rows: list[dict], path: Path) -> None:
+    names = list(dict.fromkeys(k for row in rows for k in row))
+    try:
+        with path.open("w", newline="") as file:
+            writer = csvlib.DictWriter(file, names)
+            writer.writeheader()
+            writer.writerows(rows)
+    except OSError as error:
+        raise ParameterError(f"cannot write {path}: {error.strerror}") from None
+    note(f"written: {path}")

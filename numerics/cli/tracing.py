@@ -1,0 +1,180 @@
+"""``spinodal branch | diagram | boundary``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from numerics.cli import options as o
+from numerics.cli import output, tables
+from theory.errors import ModelError, ParameterError
+from theory.free_energy import FreeEnergy
+
+
+def branch(
+    model: o.ModelName = "attention",
+    *,
+    branch: Annotated[str | None, Parameter(help="Branch, such as positional.")] = None,
+    over: o.Over = None,
+    settings: o.Settings = None,
+    accuracy: o.TraceAccuracy = None,
+    json: o.Json = False,
+    csv: o.Csv = None,
+    plot: o.Plot = None,
+    out: o.Out = None,
+) -> int:
+    """Follow one branch in a parameter, through folds, with its stability and events."""
+    from numerics.branches import compiled, locate
+    from numerics.cli.inputs import check_branch, load_model
+    from numerics.continuation import follow
+
+    parameter, span = _range(over)
+    declared, params = load_model(model, _with(settings, parameter, span[0]))
+    check_branch(declared, branch)
+    _check(declared, parameter, span, settings)
+    with output.Progress(quiet=json) as progress:
+        progress({"stage": "deriving and compiling (the first time takes longer)"})
+        problem = compiled(declared, branch, params)
+        start = _somewhere(problem, locate, params, parameter, span)
+        found = follow(problem, start, parameter, span, both=True, accuracy=accuracy,
+                       callback=progress)  # fmt: skip
+    tables.emit_branches([found], found.events, json=json, data=found.to_dict())
+    tables.write([found], csv=csv, out=out)
+    if plot is not None:
+        found.plot(plot)
+    return 0 if found.status.success else 1
+
+
+def diagram(
+    model: o.ModelName = "attention",
+    *,
+    over: o.Over = None,
+    settings: o.Settings = None,
+    accuracy: o.TraceAccuracy = None,
+    json: o.Json = False,
+    csv: o.Csv = None,
+    plot: o.Plot = None,
+    out: o.Out = None,
+) -> int:
+    """Find all branches in a range, their events and the crossings of their energies."""
+    from numerics.branches import compiled
+    from numerics.cli.inputs import load_model
+    from numerics.continuation import diagram as explore
+
+    parameter, span = _range(over)
+    declared, params = load_model(model, _with(settings, parameter, span[0]))
+    _check(declared, parameter, span, settings)
+    with output.Progress(quiet=json) as progress:
+        progress({"stage": "deriving and compiling (the first time takes longer)"})
+        problem = compiled(declared, None, params)
+        fixed = {k: v for k, v in params.items() if k != parameter}
+        found = explore(problem, parameter, span, params=fixed, accuracy=accuracy,
+                        callback=progress)  # fmt: skip
+    tables.emit_branches(found.branches, found.events, json=json, data=found.to_dict())
+    tables.write(found.branches, csv=csv, out=out)
+    if plot is not None:
+        found.plot(plot)
+    return 0 if found.branches else 1
+
+
+def boundary(
+    model: o.ModelName = "attention",
+    *,
+    over: o.Over = None,
+    along: Annotated[str | None, Parameter(help="Second parameter and its range.")] = None,
+    between: o.Between = None,
+    settings: o.Settings = None,
+    accuracy: o.TraceAccuracy = None,
+    json: o.Json = False,
+    csv: o.Csv = None,
+    plot: o.Plot = None,
+    out: o.Out = None,
+) -> int:
+    """Trace a first-order transition in a second parameter, to its ends."""
+    from numerics.cli.inputs import load_model, transition_range
+    from numerics.continuation import phase_boundary
+
+    if along is None:
+        raise ParameterError("give the second parameter and its range with --along NAME=LO:HI")
+    second, reach = _range(along, "--along")
+    declared, _ = load_model(model, _with(settings, second, reach[0]))
+    _check(declared, second, reach, settings)
+    pair, parameter, span = transition_range(declared, between, over, settings)
+    if second == parameter:
+        raise ParameterError(f"{second} is both --over and --along; they must differ")
+    _, params = load_model(model, settings)
+    with output.Progress(quiet=json) as progress:
+        first = _first(declared, params, pair, parameter, span, second, reach, progress)
+        line = phase_boundary(first, second, reach, over=span, accuracy=accuracy,
+                              callback=progress)  # fmt: skip
+    tables.emit_boundary(line, json=json)
+    tables.write_boundary(line, csv=csv, out=out)
+    if plot is not None:
+        line.plot(plot)
+    return 0 if len(line) > 1 else 1
+
+
+def _range(text: str | None, option: str = "--over") -> tuple[str, tuple[float, float]]:
+    from numerics.cli.inputs import parse_range
+
+    if text is None:
+        raise ParameterError(f"give a parameter and its range with {option} NAME=LO:HI")
+    return parse_range(text, option)
+
+
+def _with(settings: list[str] | None, name: str, value: float) -> list[str]:
+    """Settings in which a parameter that is followed has a value, too."""
+    given = list(settings or [])
+    known = any(s.partition("=")[0].strip() == name for s in given)
+    return given if known else [*given, f"{name}={value!r}"]
+
+
+def _check(declared: FreeEnergy, name: str, span, settings: list[str] | None) -> None:
+    from numerics.cli.inputs import parse_settings
+    from theory.derive import check_values
+
+    if name in parse_settings(settings):
+        raise ParameterError(f"{name} is given twice: with --set and with a range")
+    fixed = parse_settings(settings)
+    for end in span:
+        check_values(declared, {**fixed, name: end})
+
+
+def _somewhere(problem, locate, params, parameter: str, span):
+    """A state on the branch at the first of several values where it exists."""
+    from numerics.branches import belongs
+
+    low, high = span
+    default = problem.defaults.get(parameter, low)
+    values = [v for v in (default,) if low <= v <= high]
+    values += [low + f * (high - low) for f in (0.5, 0.0, 1.0, 0.25, 0.75)]
+    for value in values:
+        state = locate(problem, {**params, parameter: value}, accuracy=1e-5, refine=False,
+                       raise_on_failure=False)  # fmt: skip
+        if belongs(state):
+            return state
+    raise ModelError(
+        f"{problem.name}: the branch {problem.branch or ''} was found nowhere for {parameter} in "
+        f"[{low:g}, {high:g}]; try another range"
+    )
+
+
+def _first(declared, params, pair, parameter, span, second, reach, progress):
+    """The transition at the second parameter's default, else at other values in its range."""
+    from numerics.first_order import find_transition
+    from numerics.status import Status
+
+    low, high = reach
+    values = [v for v in (params[second],) if low <= v <= high]
+    values += [low + f * (high - low) for f in (0.5, 0.25, 0.75, 0.1, 0.9)]
+    found = None
+    for value in values:
+        found = find_transition(declared, {**params, second: value}, between=pair,
+                                parameter=parameter, span=span, accuracy=1e-5,
+                                callback=progress)  # fmt: skip
+        if found.status is Status.CONVERGED:
+            return found
+    assert found is not None
+    raise ParameterError(f"no transition between {pair[0]} and {pair[1]} to start from for "
+                         f"{second} in [{low:g}, {high:g}]: {found.message}")  # fmt: skip
