@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from numerics import continuation
+    from numerics.plain import PlainProblem
     from numerics.solvers import solve, solve_all
     from numerics.status import Status
 
-__all__ = ["Status", "continuation", "solve", "solve_all"]
+__all__ = ["PlainProblem", "Status", "continuation", "solve", "solve_all"]
 
 
 def __getattr__(name: str) -> Any:
@@ -22,6 +23,10 @@ def __getattr__(name: str) -> Any:
         from numerics.status import Status
 
         return Status
+    if name == "PlainProblem":
+        from numerics.plain import PlainProblem
+
+        return PlainProblem
     if name == "continuation":
         import importlib
 

@@ -37,7 +37,9 @@ class Integrator:
     @property
     def smooth(self) -> bool:
         """Whether no expectation has a proximal point that may jump."""
-        return all(g["kind"] == "smooth" for g in self.groups) and self.rule is None
+        return self.rule is None and all(
+            g["kind"] == "smooth" or g.get("tensor", False) for g in self.groups
+        )
 
     def forget(self) -> None:
         """Drop what is remembered."""

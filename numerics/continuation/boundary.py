@@ -260,11 +260,13 @@ class _Run:
 
     def _merged(self, points: list[CurvePoint]):
         """Both parameters where the states merge: polynomials in their squared distance."""
-        squares = np.array([self.equations.apart(p.y) ** 2 for p in points])
+        distances = np.array([self.equations.apart(p.y) for p in points])
         values, errors = {}, {}
+        doubt = np.array([self._doubt(p) / p.scale[-2] for p in points])
         for place, name in ((-2, self.first), (-1, self.second)):
             column = np.array([p.y[place] for p in points])
-            values[name], errors[name] = limit(squares, column)
+            noise = doubt * np.array([p.scale[place] for p in points])
+            values[name], errors[name] = limit(distances, column, noise)
         return values, errors
 
     def _singular(self, point: CurvePoint) -> bool:
@@ -305,6 +307,13 @@ class _Run:
         traced, stated = traced / np.linalg.norm(traced), stated / np.linalg.norm(stated)
         return float(abs(traced[0] * stated[1] - traced[1] * stated[0]))
 
+    def _doubt(self, point: CurvePoint) -> float:
+        """Error of the first parameter from those of the energies, and from their difference."""
+        a, b = self.equations.both(point.y)
+        first, _ = self.equations.slopes(point.y)
+        energies = a.energy_error + b.energy_error + abs(a.energy - b.energy)
+        return energies / max(abs(first), 1e-300) + 1e-15 * abs(float(point.y[-2]))
+
     def _point(self, point: CurvePoint, slope: float, mismatch: float) -> BoundaryPoint:
         states, params = self.equations.split(point.y)
         n, m = self.equations.sizes
@@ -320,9 +329,8 @@ class _Run:
                 point.steps, max(self.equations.tolerance, 1e-10), accuracy,
                 {"accuracy": accuracy, "method": "continuation"}, refined=False,
             )  # fmt: skip
-        first, _ = self.equations.slopes(point.y)
-        energies = sum(s.energy_error for s in solutions.values())
-        left = abs(pair[0].energy - pair[1].energy)
-        error = (energies + left) / max(abs(first), 1e-300) + 1e-15 * abs(float(point.y[-2]))
+        error = self._doubt(point) + sum(
+            s.energy_error - e.energy_error for s, e in zip(solutions.values(), pair, strict=True)
+        ) / max(abs(self.equations.slopes(point.y)[0]), 1e-300)
         values = {self.first: float(point.y[-2]), self.second: float(point.y[-1])}
         return BoundaryPoint(values, error, solutions, slope, mismatch, point.residual)

@@ -352,12 +352,14 @@ def _merging(equations, points: list[CurvePoint], beyond: CurvePoint) -> Special
     """Limit of the curve as the state becomes its own mirror image."""
     k = _turned(equations.problem, points[-1].y[: equations.n], beyond.y[: equations.n])
     assert k is not None
-    squares = np.array([p.y[k] ** 2 for p in points])
+    distances = np.array([abs(p.y[k]) for p in points])
     values, errors, state = {}, {}, {}
     for place, name in ((-2, equations.parameters[0]), (-1, equations.parameters[1])):
-        values[name], errors[name] = limit(squares, np.array([p.y[place] for p in points]))
+        noise = np.array([1e-11 * p.scale[place] for p in points])
+        column = np.array([p.y[place] for p in points])
+        values[name], errors[name] = limit(distances, column, noise)
     for j, name in enumerate(equations.problem.unknowns):
-        even = limit(squares, np.array([p.y[j] for p in points]))[0]
+        even = limit(distances, np.array([p.y[j] for p in points]), np.zeros(len(points)))[0]
         state[name] = 0.0 if j == k else even
     return SpecialPoint("tricritical", values, errors, state)
 

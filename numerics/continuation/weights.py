@@ -14,26 +14,38 @@ def derivative(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.linalg.solve(powers, y)[1] / size)
 
 
-def limit(squares: np.ndarray, values: np.ndarray, most: int = 7) -> tuple[float, float]:
-    """Limit of ``values`` as ``squares`` (squared distances) go to zero, and its error.
+def limit(distances: np.ndarray, values: np.ndarray, noise: np.ndarray) -> tuple[float, float]:
+    """Limit of ``values`` as ``distances`` go to zero, and its error.
 
-    A polynomial through the last points, thinned so that the squares fall by 0.6 each. Rounding
-    grows towards the end and truncation away from it: the error is five times the larger of the
-    changes when the first, or the last, node is left out.
+    A polynomial in the distance or, where a symmetry makes the values even, in its square:
+    whichever leaves the smaller error. ``noise`` is the error of each value.
+    """
+    even, any_ = _limit(distances**2, values, noise), _limit(distances, values, noise)
+    return min((even, any_), key=lambda r: r[1])
+
+
+def _limit(x: np.ndarray, y: np.ndarray, noise: np.ndarray, most: int = 7):
+    """Through the last points, thinned so that x falls by a factor each.
+
+    Noise grows towards the end and truncation away from it: the error is five times the larger of
+    the changes when the first, or the last, node is left out, plus what the noise of all makes.
     """
     chosen: list[int] = []
     level = 0.0
-    for k in np.argsort(squares):
-        if squares[k] >= level:
+    for k in np.argsort(x):
+        if x[k] >= level:
             chosen.append(int(k))
-            level = squares[k] / 0.6
+            level = x[k] / 0.7
     chosen = chosen[:most]
-    x, y = squares[chosen], values[chosen]
-    if len(x) < 3:
+    x, y, noise = x[chosen], y[chosen], noise[chosen]
+    if len(x) < 4:
         return float(y[0]), math.inf
     fine = _at_zero(x, y)
     change = max(abs(fine - _at_zero(x[1:], y[1:])), abs(fine - _at_zero(x[:-1], y[:-1])))
-    return fine, 5 * change + 1e-14 * abs(fine)
+    amplified = sum(
+        abs(_at_zero(x, unit)) * e for unit, e in zip(np.eye(len(x)), noise, strict=True)
+    )
+    return fine, 5 * change + 2 * float(amplified) + 1e-14 * abs(fine)
 
 
 def _at_zero(x: np.ndarray, y: np.ndarray) -> float:
