@@ -27,8 +27,9 @@ def limit(distances: np.ndarray, values: np.ndarray, noise: np.ndarray) -> tuple
 def _limit(x: np.ndarray, y: np.ndarray, noise: np.ndarray, most: int = 7):
     """Through the last points, thinned so that x falls by a factor each.
 
-    Noise grows towards the end and truncation away from it: the error is five times the larger of
-    the changes when the first, or the last, node is left out, plus what the noise of all makes.
+    Noise grows towards the end and truncation away from it: the error is five times the largest of
+    the changes when the first, or the last, node is left out (or a tenth of that when the next to
+    last is, too), plus what the noise of all makes.
     """
     chosen: list[int] = []
     level = 0.0
@@ -40,11 +41,10 @@ def _limit(x: np.ndarray, y: np.ndarray, noise: np.ndarray, most: int = 7):
     x, y, noise = x[chosen], y[chosen], noise[chosen]
     if len(x) < 4:
         return float(y[0]), math.inf
-    fine = _at_zero(x, y)
-    change = max(abs(fine - _at_zero(x[1:], y[1:])), abs(fine - _at_zero(x[:-1], y[:-1])))
-    amplified = sum(
-        abs(_at_zero(x, unit)) * e for unit, e in zip(np.eye(len(x)), noise, strict=True)
-    )
+    fine, lower, lowest = _at_zero(x, y), _at_zero(x[:-1], y[:-1]), _at_zero(x[:-2], y[:-2])
+    change = max(abs(fine - _at_zero(x[1:], y[1:])), abs(fine - lower), 0.1 * abs(lower - lowest))
+    units = zip(np.eye(len(x)), noise, strict=True)
+    amplified = sum(abs(_at_zero(x, unit)) * e for unit, e in units)
     return fine, 5 * change + 2 * float(amplified) + 1e-14 * abs(fine)
 
 
