@@ -94,9 +94,9 @@ def test_every_event_is_found_and_none_is_invented(row):
             assert event.status == "polished"
             assert event.value == pytest.approx(value, abs=row.tolerance)
             assert event.interval[0] <= event.value <= event.interval[1]
-            # the exact values are known to fifteen digits (the perceptron's to nine)
-            assert abs(event.value - value) <= event.error + max(2e-15, 6e-10 * (value > 1.2) *
-                                                                (row.name == "perceptron"))  # fmt: skip
+            # the exact values are known to fifteen digits, the perceptron's to nine
+            known = 6e-10 if row.name == "perceptron" else 2e-15
+            assert abs(event.value - value) <= event.error + known
             assert event.residual < 1e-10
 
 

@@ -263,18 +263,26 @@ class _Run:
         distances = np.array([self.equations.apart(p.y) for p in points])
         values, errors = {}, {}
         doubt = np.array([self._doubt(p) / p.scale[-2] for p in points])
+        # what is left of the residual moves soft states, and so their distance
+        blur = np.array([max(p.residual, self.equations.tolerance) / self._softest(p)
+                         for p in points])  # fmt: skip
         for place, name in ((-2, self.first), (-1, self.second)):
             column = np.array([p.y[place] for p in points])
             noise = doubt * np.array([p.scale[place] for p in points])
+            noise = noise + blur * np.abs(np.gradient(column, distances))
             values[name], errors[name] = limit(distances, column, noise)
         return values, errors
 
     def _singular(self, point: CurvePoint) -> bool:
         """Whether one of the two states is about to disappear in a fold."""
+        return self._softest(point) < 1e-2
+
+    def _softest(self, point: CurvePoint) -> float:
+        """Smallest singular value of the Jacobians of both states, in natural units."""
         n, m = self.equations.sizes
         matrix = point.scaled_jacobian
         blocks = (matrix[:n, :n], matrix[n : n + m, n : n + m])
-        return any(np.linalg.svd(b)[1][-1] < 1e-2 for b in blocks)
+        return max(min(float(np.linalg.svd(b)[1][-1]) for b in blocks), 1e-300)
 
     # --- points -------------------------------------------------------------------------------
 
