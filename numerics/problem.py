@@ -354,8 +354,11 @@ class Problem:
         return out
 
     def _propagate(self, c, moments: Moments, out) -> np.ndarray:
-        """First-order bound: the changes that each moment's error can cause add up."""
-        total = 1e-15 * np.abs(out)
+        """First-order bound: rounding, and the changes that each moment's error can cause."""
+        total = np.empty(len(out))
+        with np.errstate(all="ignore"):
+            self.module.magnitudes(c, moments.values, total)
+        total *= 4e-15  # of the terms; a few roundings happen inside each
         for k, error in enumerate(moments.errors):
             if not np.isfinite(error):
                 return np.full(len(out), np.inf)

@@ -264,8 +264,7 @@ class _Run:
         values, errors = {}, {}
         doubt = np.array([self._doubt(p) / p.scale[-2] for p in points])
         # what is left of the residual moves soft states, and so their distance
-        blur = np.array([max(p.residual, self.equations.tolerance) / self._softest(p)
-                         for p in points])  # fmt: skip
+        blur = np.array([self._blur(p) for p in points])
         for place, name in ((-2, self.first), (-1, self.second)):
             column = np.array([p.y[place] for p in points])
             noise = doubt * np.array([p.scale[place] for p in points])
@@ -276,6 +275,19 @@ class _Run:
     def _singular(self, point: CurvePoint) -> bool:
         """Whether one of the two states is about to disappear in a fold."""
         return self._softest(point) < 1e-2
+
+    def _blur(self, point: CurvePoint) -> float:
+        """Error of the distance between the states, in natural units."""
+        n, m = self.equations.sizes
+        total = 0.0
+        for evaluation, rows in zip(
+            self.equations.both(point.y), (slice(0, n), slice(n, n + m)), strict=True
+        ):
+            inverse = np.linalg.pinv(point.jacobian[rows, rows])
+            off = np.abs(inverse) @ (np.abs(evaluation.residual) + evaluation.residual_error)
+            off += np.abs(inverse @ point.jacobian[rows, n + m]) * self._doubt(point)
+            total += float(np.max(off / point.scale[rows]))
+        return total
 
     def _softest(self, point: CurvePoint) -> float:
         """Smallest singular value of the Jacobians of both states, in natural units."""

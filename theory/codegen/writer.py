@@ -214,10 +214,14 @@ def _assembly(system: SaddlePointSystem, moments, names) -> list[str]:
         outputs[f"conjugate {hat}"] = hat
         expressions.append(value)
     known = {**names, **{s: s.name for s in moments.values()}}
+    # sums of the terms' sizes: rounding is relative to these
+    terms = [sp.Add.make_args(sp.expand_mul(e)) for e in expressions]
+    sizes = [sp.Add(*map(sp.Abs, t)) for t in terms]
     early = [e.xreplace(moments) for e in system.conjugates.values()]
     parts = [
         function("conjugates", "c, moments, out", _out(early), early, known),
         function("assemble", "c, moments, out", _out(expressions), expressions, known),
+        function("magnitudes", "c, moments, out", _out(expressions), sizes, known),
         function("domain", "c, out", _out(system.domain), list(system.domain), names),
     ]
     scales = [system.scales.get(x, sp.S.One) for x in system.unknowns]
