@@ -1,4 +1,4 @@
-"""Natural continuation, crossings and roots on toy problems with known answers."""
+"""Crossings and roots on toy problems with known answers."""
 
 import json
 import math
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_solvers import Toy, curie_weiss, magnetisation, polynomial
+from test_solvers import Toy, curie_weiss
 
 from numerics import Status, solve
 from numerics.continuation import crossing, follow, root
@@ -116,16 +116,21 @@ def test_crossing_from_solutions_and_from_branches():
     a.starts = b.starts = lambda params=None: [np.array([7.0])]
     found = crossing(a, b, params, "D", (0.3, 0.6), start_a=states[0], start_b=states[1])
     assert found.status is Status.CONVERGED and found.value == pytest.approx(exact, abs=1e-6)
-    lines = [follow(p, s, "D", (0.46, 0.485)) for p, s in zip((a, b), states, strict=True)]
+    lines = [follow(p, s, "D", (0.46, 0.485), T=0.25) for p, s in zip((a, b), states, strict=True)]
     seen = []
-    found = crossing(a, b, params, "D", start_a=lines[0], start_b=lines[1], callback=seen.append)
+    found = crossing(*lines, callback=seen.append)
     assert found.status is Status.CONVERGED and found.value == pytest.approx(exact, abs=1e-6)
     # the branches bracket it, so the search starts there
     assert seen[0]["D"] == pytest.approx(exact, abs=1e-3)
     with pytest.raises(ParameterError, match="do not overlap"):
         other = follow(b, states[1], "D", (0.45, 0.4599))
-        line = follow(a, states[0], "D", (0.46, 0.47))
-        crossing(a, b, params, "D", start_a=line, start_b=other)
+        crossing(lines[0], other)
+    with pytest.raises(ParameterError, match="not one of each"):
+        crossing(lines[0], b)
+    low = [follow(p, s, "D", (0.44, 0.47), T=0.25, both=True)
+           for p, s in zip((a, b), states, strict=True)]  # fmt: skip
+    none = crossing(*low)
+    assert none.status is Status.NO_CROSSING and "ordered is lower" in none.message
 
 
 def test_no_crossing_names_the_range_and_the_lower_branch():
@@ -180,63 +185,6 @@ def test_random_double_wells_cross_where_they_must(left, width, depth, at, tilt)
     assert abs(found.value - at) <= found.error + 1e-12
     beyond = crossing(*pair, {}, "p", (at + 0.2 * (span[1] - at), span[1]))
     assert beyond.status is Status.NO_CROSSING
-
-
-def test_following_reaches_the_bound():
-    problem = curie_weiss()
-    start = solve(problem, {"T": 0.5})
-    news = []
-    line = follow(problem, start, "T", (0.5, 0.9), callback=news.append)
-    assert line.status is Status.REACHED_BOUND and line.values[-1] == 0.9
-    np.testing.assert_allclose(line["m"], [magnetisation(T) for T in line.values], atol=1e-5)
-    assert news[-1]["fraction"] == 1.0 and np.all(np.diff(line.values) > 0)
-    back = follow(problem, line.points[-1], "T", (0.9, 0.5))
-    assert back["m"][-1] == pytest.approx(start["m"], abs=1e-5)
-    columns = line.to_arrays()
-    assert {"T", "m", "energy", "size"} == set(columns)
-    assert all(len(c) == len(line) for c in columns.values())
-
-
-def test_following_does_not_jump_at_a_fold():
-    """s + x - x^3 folds at s = 0.3849; beyond it only the other sheet x > 1 exists."""
-    problem = polynomial([-1, 0, 1, 0])
-    start = solve(problem, {"s": 0.0}, [-1.0])
-    line = follow(problem, start, "s", (0.0, 1.0))
-    assert line.status in (Status.STEP_TOO_SMALL, Status.BRANCH_LOST)
-    assert np.all(line["m"] < -0.57) and 0.37 < line.values[-1] < 0.384900179459751
-    # the same, where long steps would land on the sheet above
-    line = follow(problem, start, "s", (0.0, 3.0), points=4)
-    assert np.all(line["m"] < -0.57) and line.status is not Status.REACHED_BOUND
-
-
-def test_following_does_not_fall_onto_the_trivial_branch():
-    problem = curie_weiss()
-    line = follow(problem, solve(problem, {"T": 0.8}), "T", (0.8, 1.3))
-    assert line.status in (Status.BRANCH_LOST, Status.STEP_TOO_SMALL)
-    assert {p.kind for p in line.points} == {"magnet"} and line.values[-1] < 1.0
-
-
-def test_every_attempt_counts_and_the_user_may_stop():
-    problem = curie_weiss()
-    start = solve(problem, {"T": 0.5})
-    line = follow(problem, start, "T", (0.5, 0.9), max_attempts=3)
-    assert line.status is Status.MAX_STEPS and len(line) <= 4
-    rejecting = polynomial([-1, 0, 1, 0])
-    before = sum(rejecting.calls.values())
-    line = follow(rejecting, solve(rejecting, {}, [-1.0]), "s", (0.38, 3.0), max_attempts=2)
-    assert line.status is Status.MAX_STEPS and len(line) == 1
-    assert sum(rejecting.calls.values()) - before < 2000
-    line = follow(problem, start, "T", (0.5, 0.9), callback=lambda news: news["T"] < 0.7)
-    assert line.status is Status.USER_STOP and 0.7 <= line.values[-1] < 0.75
-
-
-def test_following_from_nowhere():
-    problem = polynomial([1, 0, 1])
-    start = solve(problem, {"s": -2.0}, [1.0])
-    line = follow(problem, start, "s", (0.0, 1.0))
-    assert len(line) == 0 and not line.status.success and line.to_arrays() == {}
-    with pytest.raises(ParameterError, match="beta"):
-        follow(problem, start, "beta", (0.0, 1.0))
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0])

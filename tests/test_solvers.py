@@ -38,6 +38,10 @@ class Toy:
         self.kinds = kinds or (lambda x, tolerance: "solution")
         self.calls = {"loose": 0, "fine": 0}
 
+    @property
+    def roughness(self):
+        return 1e-16 if self.noise == 0 else 1e-8
+
     def values(self, params=None):
         return {**self.defaults, **(params or {})}
 

@@ -12,7 +12,7 @@ from numerics.continuation.branch import Branch
 from numerics.continuation.equations import BranchEquations
 from numerics.continuation.event import Event
 from numerics.continuation.tracer import CurvePoint, Settings, start, trace
-from numerics.continuation.watch import UserFunction, Watcher
+from numerics.continuation.watch import Jumped, UserFunction, Watcher
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
 from numerics.status import Status
@@ -182,7 +182,10 @@ class _Run:
         events: list[Event] = []
 
         def watch(here, new, length):
-            found = self.watcher.between(here, new)
+            try:
+                found = self.watcher.between(here, new)
+            except Jumped:
+                return "refine"
             events.extend(found)
             if self._tell(new) is Status.USER_STOP:
                 return Status.USER_STOP

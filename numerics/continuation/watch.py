@@ -18,7 +18,12 @@ from numerics.solvers.solution import Solution, make_solution
 from numerics.status import Status
 
 BRANCHING = ("pitchfork", "transcritical", "branch point")
+UNFOLDED = 1e-9  # a larger unfolding parameter means that branches pass without touching
 UserFunction = Callable[[Mapping[str, float], Mapping[str, float]], float]
+
+
+class Jumped(Exception):
+    """Two points lie on different branches that pass close to one another."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,13 @@ class Watcher:
         return facts
 
     def between(self, here: CurvePoint, new: CurvePoint) -> list[Event]:
-        """All events on the segment, in order."""
+        """All events on the segment, in order.
+
+        Raises
+        ------
+        Jumped
+            If the determinant changes its sign without a branch point.
+        """
         before, after = self.facts(here), self.facts(new)
         roots = [r for r in self._roots(here, new, before, after) if r is not None]
         self.latest = (new, after)
@@ -236,8 +247,14 @@ class Watcher:
             system = polish.branch_point_system(self.equations, scale, rows)
             start = np.concatenate([point.y, w, [0.0]])
             done = polish.newton(system, start, len(point.y), np.append(scale, np.ones(len(w) + 1)))
-            if self._accept(done, point, here, new) and abs(done.rest[-1]) < 1e-7:
+            near = self._accept(done, point, here, new)
+            if near and abs(done.rest[-1]) < UNFOLDED:
                 return self._polished(done, kind, direction, False, details, noise)
+            if near:
+                raise Jumped
+        deficit = np.linalg.svd(point.scaled_jacobian)[1]
+        if deficit[-1] > (1e-4 if self.equations.exact else 2e-2) * deficit[0]:
+            raise Jumped
         return self._located(point, here, new, kind, noise, direction, False, details)
 
     def _transverse(self, point, here, new, index, before, after, gains) -> Event:
