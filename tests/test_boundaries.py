@@ -8,7 +8,7 @@ import pytest
 import sympy as sp
 
 import theory
-from numerics import Status
+from numerics import PlainProblem, Status
 from numerics.continuation import (
     branch_point_curve,
     crossing,
@@ -121,6 +121,33 @@ def test_stop_and_wrong_questions():
     data = json.loads(json.dumps(found.to_dict(), default=str))
     assert {"r", "u", "error", "clapeyron_mismatch", "states"} <= set(data["points"][0])
     assert len(data["end_reason"]) == 2
+
+
+def test_a_line_that_ends_at_a_spinodal():
+    """V' = (x+1)(x-e)((x-1)^2+p)(x-2): the minimum near 1 is gone for p > 0, whatever e."""
+
+    def slope(p):
+        square = np.poly1d([1.0, -2.0, 1.0 + p["p"]])
+        return np.poly1d([1.0, 1.0]) * np.poly1d([1.0, -p["e"]]) * square * np.poly1d([1.0, -2.0])
+
+    def problem(start):
+        return PlainProblem(
+            lambda u, p: np.array([slope(p)(u[0])]), ["x"], {"e": 0.1, "p": -0.2},
+            energy=lambda u, p: slope(p).integ()(u[0]), form="gradient", starts=[[start]],
+            jacobian=lambda u, p: np.array([[slope(p).deriv()(u[0])]]),
+        )  # fmt: skip
+
+    pair = problem(-1.0), problem(1 - 0.2**0.5)
+    first = crossing(*pair, {"p": -0.2}, "e", (-0.9, 0.5), accuracy=1e-10)
+    assert first.status is Status.CONVERGED
+    found = phase_boundary(first, "p", (-0.3, 0.3))
+    end = found.ends[1]
+    assert end["reason"] is Status.SPINODAL_END
+    assert abs(end["values"]["p"]) <= end["errors"]["p"] < 1e-3
+    # there V(-1) = V(1): the integral of (x+1)(x-e)(x-1)^2(x-2) from -1 to 1 vanishes
+    exact = np.roots([np.polyval(np.polyint(np.poly([-1, 1, 1, 2])), [-1, 1]) @ [1, -1],
+                      np.polyval(np.polyint(np.poly([-1, 0, 1, 1, 2])), [-1, 1]) @ [-1, 1]])  # fmt: skip
+    assert end["values"]["e"] == pytest.approx(exact[0], abs=1e-3)
 
 
 x, lam, mu = sp.symbols("x lam mu", real=True)

@@ -213,6 +213,16 @@ def test_root_that_is_not_there():
     assert found.status is Status.NO_CROSSING
 
 
+def test_root_on_another_branch():
+    """Beyond its spinodal the ordered branch's start leads to the disordered state."""
+
+    def function(s):
+        return s.energy - 1.0, 0.0
+
+    found = root(landau("ordered"), function, {"r": 0.6}, "r", (0.5, 0.7))
+    assert found.status is Status.WRONG_BRANCH and math.isnan(found.value)
+
+
 def test_difference_of_adds_errors():
     state = solve(curie_weiss(noise=1.0), {"T": 0.5}, accuracy=1e-4)
     value, error = difference_of("size", "T")(state)

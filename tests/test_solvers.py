@@ -245,6 +245,12 @@ def test_no_solution_stalls_or_runs_out():
     assert caught.value.result.residual >= 1
 
 
+@pytest.mark.parametrize("start", [0.3, 2.0, 3.0])
+def test_no_solution_stalls(start):
+    failed = solve(polynomial([1, 0, 1]), start=[start], method="newton", raise_on_failure=False)
+    assert failed.status is Status.STALLED and failed.residual >= 1
+
+
 def test_singular_start():
     failed = solve(polynomial([1, 0, 1]), start=[0.0], raise_on_failure=False)
     assert failed.status is Status.SINGULAR and math.isinf(failed.errors["m"])

@@ -206,6 +206,9 @@ class _Run:
                 return Status.USER_STOP
             if apart < NEAR:
                 return Status.CRITICAL_END
+            if self._orientations(here) != self._orientations(new):
+                # a state passed its spinodal: what follows is another sheet
+                return "refine" if length > 1e-4 else Status.SPINODAL_END
             return None
 
         for new in trace(self.equations, first, self.settings, bounds=self.bounds, watch=watch):
@@ -214,6 +217,8 @@ class _Run:
             else:
                 points.append(new)
         assert stop is not None
+        if stop is Status.SPINODAL_END:
+            points.pop()
         return points, self._end(points, stop)
 
     def _tell(self, point: CurvePoint) -> bool:
@@ -237,6 +242,10 @@ class _Run:
             reason = self._kind(last)
             return {"reason": reason, "message": reason.message(), "values": values,
                     "errors": errors}  # fmt: skip
+        if stop is Status.SPINODAL_END:
+            doubt = 1e-4 * last.scale[-2:]
+            return {"reason": stop, "message": stop.message(), "values": at,
+                    "errors": {self.first: float(doubt[0]), self.second: float(doubt[1])}}  # fmt: skip
         if stop in (Status.STEP_TOO_SMALL, Status.LEFT_DOMAIN):
             stop = Status.SPINODAL_END if self._singular(last) else Status.BRANCH_LOST
         return {"reason": stop, "message": stop.message(), "values": at,
@@ -275,6 +284,13 @@ class _Run:
     def _singular(self, point: CurvePoint) -> bool:
         """Whether one of the two states is about to disappear in a fold."""
         return self._softest(point) < 1e-2
+
+    def _orientations(self, point: CurvePoint) -> tuple[float, float]:
+        """Signs of the determinants of both states' Jacobians."""
+        n, m = self.equations.sizes
+        matrix = point.scaled_jacobian
+        blocks = (matrix[:n, :n], matrix[n : n + m, n : n + m])
+        return tuple(float(np.linalg.slogdet(b)[0]) for b in blocks)
 
     def _blur(self, point: CurvePoint) -> float:
         """Error of the distance between the states, in natural units."""
