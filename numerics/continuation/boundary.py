@@ -243,9 +243,8 @@ class _Run:
             return {"reason": reason, "message": reason.message(), "values": values,
                     "errors": errors}  # fmt: skip
         if stop is Status.SPINODAL_END:
-            doubt = 1e-4 * last.scale[-2:]
-            return {"reason": stop, "message": stop.message(), "values": at,
-                    "errors": {self.first: float(doubt[0]), self.second: float(doubt[1])}}  # fmt: skip
+            doubt = dict(zip(at, map(float, 1e-4 * last.scale[-2:]), strict=True))
+            return {"reason": stop, "message": stop.message(), "values": at, "errors": doubt}
         if stop in (Status.STEP_TOO_SMALL, Status.LEFT_DOMAIN):
             stop = Status.SPINODAL_END if self._singular(last) else Status.BRANCH_LOST
         return {"reason": stop, "message": stop.message(), "values": at,
