@@ -62,7 +62,9 @@ def branch_curves(
 ) -> list[Branch]:
     """Both branches around a transition, as far as they exist within reach, for a figure."""
     low, high = _window(found.value, span)
-    settings = Settings(step=0.1, longest=0.4, angle=0.5, max_points=points)
+    settings = Settings(
+        step=0.1, longest=0.4, shortest=0.01, angle=0.5, max_points=points, method="natural"
+    )
     return [
         follow(
             problem, state, found.parameter, (low, high), both=True, accuracy=accuracy,
