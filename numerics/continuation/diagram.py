@@ -217,10 +217,10 @@ class _Search:
         if not _smooth(problem):
             return own
         scale = problem.scale(np.zeros(n), values)
-        cube = qmc.Sobol(n, scramble=False).random(16)[1:] * 4 - 2
+        cube = qmc.Sobol(n, scramble=False).random(8)[1:] * 4 - 2
         more = [scale * s for s in (np.zeros(n), *cube)]
         centre = own[0] if own else scale
-        more += [centre * (1 + 0.5 * c) for c in cube[:8]]
+        more += [centre * (1 + 0.5 * c) for c in cube[:4]]
         return [s for s in (*own, *more) if problem.in_domain(s, values)]
 
     def states_at(self, value: float) -> list[np.ndarray]:

@@ -116,6 +116,14 @@ def _step(problem: ProblemLike) -> float:
     return min(max(getattr(problem, "roughness", 1e-16) ** (1 / 3), 5e-6), 2e-3)
 
 
+def slope_noise(problem: ProblemLike, x, params) -> float:
+    """Relative error of the Jacobian: zero if exact, else truncation and noise of differences."""
+    if problem.jacobian(x, params, LOOSE) is not None:
+        return 0.0
+    step = _step(problem)
+    return 3.0 * (step**2 + getattr(problem, "roughness", 1e-16) / step)
+
+
 def _accuracy(problem: ProblemLike, accuracy: float) -> float:
     """Slopes need less accuracy than values where that is expensive."""
     return accuracy if differentiable(problem) else max(accuracy, LOOSE)

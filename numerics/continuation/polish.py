@@ -151,3 +151,19 @@ def curvature(equations: BranchEquations, y, direction, w, scale, rows) -> tuple
 
     ahead, here, behind = along(1.0), along(0.0), along(-1.0)
     return (ahead - behind) / (2 * h), (ahead - 2 * here + behind) / h**2
+
+
+def eigenvalue_slope(equations: BranchEquations, y, v, w, scale, rows) -> float:
+    """Derivative of ``w . J v`` with the parameter, along the branch that is not tangent to v."""
+    matrix = equations.jacobian(y) * scale / rows[:, None]
+    n = len(v)
+    bordered = np.block([[matrix[:, :n], w[:, None]], [v[None, :], np.zeros((1, 1))]])
+    move = np.append(-np.linalg.solve(bordered, np.append(matrix[:, -1], 0.0))[:n], 1.0)
+    h = 1e-4 / max(float(np.linalg.norm(move)), 1.0)
+    ends = []
+    for sign in (1.0, -1.0):
+        point = y + sign * h * scale * move
+        if not equations.inside(point):
+            return math.nan
+        ends.append(w @ (equations.jacobian(point) * scale / rows[:, None])[:, :n] @ v)
+    return float((ends[0] - ends[1]) / (2 * h)) / scale[-1]

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from numerics.continuation import polish
-from numerics.continuation.equations import BranchEquations
+from numerics.continuation.equations import BranchEquations, slope_noise
 from numerics.continuation.event import Event
 from numerics.continuation.stability import embed, full_jacobian, rates, unstable, whole
 from numerics.continuation.tracer import Corrected, CurvePoint, correct, make_point
@@ -242,7 +242,13 @@ class Watcher:
         if not self.equations.exact:
             kind = "branch point"
         direction = self._lifted(point, v * scale[:-1])
-        noise = self._rate_noise(point, here, new, self._critical(here, new))
+        if self.equations.exact:
+            pace = polish.eigenvalue_slope(self.equations, point.y, v, w, scale, rows)
+            size = float(np.linalg.norm(point.scaled_jacobian[:, :-1], 2))
+            # differences err by the third derivative, where the first one vanishes
+            noise = self._relative(point) * max(size, abs(third), 1.0) / max(abs(pace), 1e-300)
+        else:
+            noise = self._rate_noise(point, here, new, self._critical(here, new))
         if self.equations.exact:
             system = polish.branch_point_system(self.equations, scale, rows)
             start = np.concatenate([point.y, w, [0.0]])
@@ -295,12 +301,19 @@ class Watcher:
         counts = sorted((self.facts(here).unstable, self.facts(new).unstable))
         return min(counts[0], len(self.facts(here).rates) - 1)
 
+    def _relative(self, point: CurvePoint) -> float:
+        """Relative error of the Jacobian: of quadrature and of differences."""
+        x, params = self.equations.at(point.y)
+        relative = slope_noise(self.problem, x, params)
+        if getattr(self.problem, "roughness", 1e-16) > 1e-15:
+            relative += self.problem.evaluate(x, params, self.equations.accuracy).relative_error
+        return relative
+
     def _rate_noise(self, point, here, new, index: int) -> float:
         """Quadrature error of a rate over its slope in the parameter."""
-        if getattr(self.problem, "roughness", 1e-16) < 1e-15:
+        relative = self._relative(point)
+        if relative == 0.0:
             return 0.0
-        x, params = self.equations.at(point.y)
-        relative = self.problem.evaluate(x, params, self.equations.accuracy).relative_error
         a, b = self.facts(here), self.facts(new)
         if not len(a.rates):
             return math.nan

@@ -21,7 +21,7 @@ def deflated(
     known: Sequence[np.ndarray],
     *,
     accuracy: float = 1e-10,
-    max_steps: int = 60,
+    max_steps: int = 30,
 ) -> np.ndarray | None:
     """A solution that is none of ``known``, or None.
 
