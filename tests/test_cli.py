@@ -56,6 +56,11 @@ def test_user_file(capsys, tmp_path):
     assert code == 0 and json.loads(out)["status"] == "converged"
     code, _, err = run(capsys, "solve", f"{path}:f", "--set", "T=0.25")
     assert code == 2 and "needs a value for D" in err
+    code, out, _ = run(capsys, "derive", f"{path}:f")
+    assert code == 0 and "control parameter" in out
+    path.write_text("def f():\n    raise RuntimeError('boom')\n")
+    code, _, err = run(capsys, "solve", f"{path}:f")
+    assert code == 2 and "fails when called" in err and "boom" in err
 
 
 def test_derive(capsys):

@@ -217,8 +217,12 @@ def is_identically_zero(expression: sp.Expr) -> bool:
     return all(sp.cancel(sp.together(c)) == 0 for c in coefficients.values())
 
 
-def check_values(model: FreeEnergy, given: Mapping[str, float]) -> dict[str, float]:
+def check_values(
+    model: FreeEnergy, given: Mapping[str, float], *, partial: bool = False
+) -> dict[str, float]:
     """Defaults completed by ``given``, every value checked against its bounds.
+
+    With ``partial``, parameters without a value are left out.
 
     Raises
     ------
@@ -234,6 +238,8 @@ def check_values(model: FreeEnergy, given: Mapping[str, float]) -> dict[str, flo
     values = {}
     for name, p in declared.items():
         value = given.get(name, p.default)
+        if value is None and partial:
+            continue
         if value is None:
             raise ParameterError(
                 f"{model.name} needs a value for {name}; give it with --set {name}=VALUE "

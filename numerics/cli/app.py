@@ -48,7 +48,7 @@ def derive(
     import theory
     from numerics.cli.inputs import load_model
 
-    declared, params = load_model(model, settings)
+    declared, params = load_model(model, settings, partial=True)
     system = theory.derive(declared, ansatz=ansatz, values=params)
     if branch:
         system = system.branch(branch)

@@ -36,11 +36,13 @@ def parse_number(text: str, name: str) -> float:
     return value
 
 
-def load_model(name: str, settings: list[str] | None) -> tuple[FreeEnergy, dict[str, float]]:
-    """The model and the values of all its parameters."""
+def load_model(
+    name: str, settings: list[str] | None, *, partial: bool = False
+) -> tuple[FreeEnergy, dict[str, float]]:
+    """The model and the values of its parameters: of all, or (partial) of those that have one."""
     given = parse_settings(settings)
     model = get(name)
-    return model, check_values(model, given)
+    return model, check_values(model, given, partial=partial)
 
 
 def check_accuracy(accuracy: float) -> None:

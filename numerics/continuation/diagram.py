@@ -207,7 +207,7 @@ class _Search:
                     if x is None:
                         continue
                     known.append(x)
-                    target, state = narrowest(problem, x, values)
+                    target, state = narrowest(self.whole, embed(problem, x), values)
                     yield float(value), target, state
 
     def spread(self, problem, values, extra) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from theory.errors import ModelError
+from theory.errors import ModelError, SpinodalError
 from theory.free_energy import FreeEnergy
 
 _BUILT_IN = {
@@ -69,7 +69,12 @@ def _from_file(path: Path, attribute: str):
 
 
 def _model(found: FreeEnergy | Callable[[], FreeEnergy], name: str) -> FreeEnergy:
-    model = found() if callable(found) else found
+    try:
+        model = found() if callable(found) else found
+    except SpinodalError:
+        raise
+    except Exception as error:
+        raise ModelError(f"{name} fails when called: {type(error).__name__}: {error}") from error
     if not isinstance(model, FreeEnergy):
         raise ModelError(f"{name} is a {type(model).__name__}, not a theory.FreeEnergy")
     return model
