@@ -207,7 +207,9 @@ class _Search:
                     if x is None:
                         continue
                     known.append(x)
-                    target, state = narrowest(self.whole, embed(problem, x), values)
+                    target, state = narrowest(
+                        self.whole, embed(problem, x), values, 1e-9 if smooth else 2e-3
+                    )
                     yield float(value), target, state
 
     def spread(self, problem, values, extra) -> list[np.ndarray]:
@@ -318,10 +320,12 @@ class _Search:
 
     def first_order(self) -> list[Event]:
         """Crossings of the energies of stable stretches."""
+        # an extremum that is no minimum in some unknown leaves every state that many directions
+        level = min((u for b in self.branches for u in b.unstable), default=0)
         stretches = [
             (b, first, last)
             for b in self.branches
-            for first, last in stable_stretches(b)
+            for first, last in stable_stretches(b, level)
             if np.all(np.isfinite(b["energy"][first:last]))
         ]
         found: list[Event] = []

@@ -11,17 +11,17 @@ from numerics.solvers import Solution
 Stretch = tuple[Branch, int, int]  # points [first, last), between turns of the parameter
 
 
-def stable_stretches(branch: Branch) -> list[tuple[int, int]]:
-    """Ranges of stable points between turns of the parameter; [first, last)."""
+def stable_stretches(branch: Branch, level: int = 0) -> list[tuple[int, int]]:
+    """Ranges of points with ``level`` growing directions between turns; [first, last)."""
     found = []
     for first, last in branch.stretches():
         k = first
         while k < last:
-            if branch.unstable[k] != 0:
+            if branch.unstable[k] != level:
                 k += 1
                 continue
             end = k
-            while end < last and branch.unstable[end] == 0:
+            while end < last and branch.unstable[end] == level:
                 end += 1
             if end - k >= 2:
                 found.append((k, end))

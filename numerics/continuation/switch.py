@@ -73,15 +73,18 @@ def leave(equations: BranchEquations, y: np.ndarray, direction: np.ndarray) -> C
 
 
 def narrowest(
-    problem: ProblemLike, x: np.ndarray, params: Mapping[str, float]
+    problem: ProblemLike, x: np.ndarray, params: Mapping[str, float], tolerance: float = 1e-9
 ) -> tuple[ProblemLike, np.ndarray]:
-    """The reduction with the fewest unknowns that still contains a state of the whole problem."""
+    """The reduction with the fewest unknowns that contains a state of the whole problem.
+
+    ``tolerance`` is on what the reduction leaves out, in natural units.
+    """
     best, state = problem, x
     full = dict(zip(problem.unknowns, x, strict=True))
     for smaller in getattr(problem, "family", []):
         own = np.array([full[u] for u in smaller.unknowns])
         scale = problem.scale(x, params)
-        fits = float(np.max(np.abs(embed(smaller, own) - x) / scale)) < 1e-9
+        fits = float(np.max(np.abs(embed(smaller, own) - x) / scale)) < tolerance
         if fits and len(smaller.unknowns) < len(best.unknowns):
             best, state = smaller, own
     return best, state

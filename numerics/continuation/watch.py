@@ -17,6 +17,7 @@ from numerics.continuation.tracer import Corrected, CurvePoint, correct, make_po
 from numerics.solvers.solution import Solution, make_solution
 from numerics.status import Status
 
+SOLVED = ("fold", "pitchfork", "transcritical", "branch point")
 BRANCHING = ("pitchfork", "transcritical", "branch point")
 UNFOLDED = 1e-9  # a larger unfolding parameter means that branches pass without touching
 UserFunction = Callable[[Mapping[str, float], Mapping[str, float]], float]
@@ -109,11 +110,24 @@ class Watcher:
             else:
                 groups.append([root])
         events = [self._event(here, new, group, before, after) for group in groups]
+        if self.equations.exact and (self._edge(here) or self._edge(new)):
+            # differences are poor within a step of the domain's edge: only what Newton confirms
+            events = [e for e in events if e is None or e.status == "polished"]
         self.latest = (new, after)
         found = [e for e in events if e is not None]
         # along its side branch, the parameter turns at a pitchfork
         vertices = [e for e in found if e.kind in BRANCHING and not e.transverse]
         return [e for e in found if e.kind != "fold" or not any(self._same(e, v) for v in vertices)]
+
+    def _edge(self, point: CurvePoint) -> bool:
+        """Whether the edge of the domain is within reach of a difference quotient."""
+        for k, size in enumerate(point.scale):
+            for sign in (1.0, -1.0):
+                y = point.y.copy()
+                y[k] += sign * 1e-4 * size
+                if not self.equations.inside(y):
+                    return True
+        return False
 
     def _same(self, a: Event, b: Event) -> bool:
         if not self.equations.exact and abs(a.value - b.value) <= a.error + b.error:
@@ -341,12 +355,12 @@ class Watcher:
 
     def _located(self, point, here, new, kind, noise, direction, transverse, details) -> Event:
         value = float(point.y[-1])
-        exact = self.equations.exact
-        width = (1e-9 if exact else 4e-3) * abs(new.y[-1] - here.y[-1])
-        error = noise + width + 1e-15 * abs(value)
-        status = "located" if math.isfinite(point.residual) else "guessed"
-        if status == "guessed":
-            error = abs(new.y[-1] - here.y[-1])
+        chord = abs(new.y[-1] - here.y[-1])
+        error = noise + (1e-9 if self.equations.exact else 4e-3) * chord + 1e-15 * abs(value)
+        status = "located"
+        if not math.isfinite(point.residual) or (self.equations.exact and kind in SOLVED):
+            # Newton should have settled it: all that is known is the segment
+            status, error = "guessed", chord
         state = self.solution(point.y, point.steps, point.jacobian)
         return Event(
             kind, self.equations.parameter, value, error, (value - error, value + error),
