@@ -143,6 +143,8 @@ def plot_branches(
         events = [e for b in branches for e in b.events]
     unknowns = dict.fromkeys(u for b in branches for u in b.points[0].state)
     moving = [u for u in unknowns if _range(branches, u) > 1e-9]
+    # those that vanish somewhere tell the branches apart
+    moving.sort(key=lambda u: all(u in b.points[0].state for b in branches))
     shown = [quantity, *moving[:3]]
     figure, axes = plt.subplots(1, len(shown), figsize=(3.6 * len(shown), 3.2), squeeze=False)
     parameter = branches[0].parameter
