@@ -9,7 +9,7 @@ import theory
 from numerics.problem import Problem, kernel_sources
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
-from numerics.solvers.newton import LOOSE
+from numerics.solvers.derivatives import LOOSE
 from theory.codegen import remembered, write_module
 from theory.derive import check_values, reduction_for
 from theory.errors import ConvergenceError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv as csvlib
 import json as jsonlib
+from collections import Counter
 from pathlib import Path
 
 from rich.console import Console
@@ -35,11 +36,11 @@ def emit_branches(branches: list[Branch], events: list[Event], *, json: bool, da
     for k, b in enumerate(branches):
         if not len(b):
             continue
-        kinds = list(dict.fromkeys(p.kind for p in b.points))
+        kind, _ = Counter(p.kind for p in b.points).most_common(1)[0]
         share = f"{sum(b.stable)}/{len(b)}"
         span = f"{min(b.values):.6g} .. {max(b.values):.6g}"
         begins = "-" if b.start_status is None else b.start_status.name.lower()
-        table.add_row(f"{k + 1} {'/'.join(kinds)}", str(len(b)), span, share, begins,
+        table.add_row(f"{k + 1} {kind}", str(len(b)), span, share, begins,
                       b.status.name.lower())  # fmt: skip
     console.print(table)
     shown = [e for e in events if e.kind != "bound"]

@@ -15,6 +15,7 @@ from numerics.continuation.tracer import CurvePoint, Settings, start, trace
 from numerics.continuation.transition import Transition
 from numerics.continuation.weights import derivative, limit
 from numerics.solvers import Solution
+from numerics.solvers.derivatives import differentiable
 from numerics.solvers.solution import _finite, make_solution
 from numerics.status import Status
 from theory.errors import ParameterError
@@ -163,7 +164,7 @@ class _Run:
         states = list(transition.states.values())
         self.names = list(transition.states)
         self.params = {k: v for k, v in transition.params.items() if k != parameter}
-        smooth = all(getattr(p, "roughness", 1e-16) < 1e-10 for p in transition.problems)
+        smooth = all(map(differentiable, transition.problems))
         reach = max(abs(transition.value), 1e-3)
         widths = (over[1] - over[0] if over else reach, span[1] - span[0])
         self.equations = Coexistence(

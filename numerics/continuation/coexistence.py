@@ -11,13 +11,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from numerics.continuation.equations import (
+from numerics.protocol import Evaluation, ProblemLike, equation_scale
+from numerics.solvers.derivatives import (
     differentiable,
     inside,
     parameter_slope,
     state_jacobian,
 )
-from numerics.protocol import Evaluation, ProblemLike, equation_scale
 
 
 class Coexistence:

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from numerics.continuation.equations import differentiable, parameter_slope, state_jacobian
 from numerics.continuation.event import Event
 from numerics.continuation.tracer import CurvePoint, Settings, correct, make_point, start, trace
 from numerics.continuation.weights import limit
 from numerics.protocol import ProblemLike
+from numerics.solvers.derivatives import differentiable, parameter_slope, state_jacobian
 from numerics.solvers.solution import _finite
 from numerics.status import Status
 from theory.errors import ParameterError, SpinodalError

@@ -10,17 +10,18 @@ import numpy as np
 from scipy.stats import qmc
 
 from numerics.continuation.branch import Branch
-from numerics.continuation.crossing import crossing
+from numerics.continuation.comparison import Comparison, full_state
 from numerics.continuation.event import Event
-from numerics.continuation.follow import _labelled, _prepare, _Run, joined
-from numerics.continuation.meetings import meetings, nearest, stable_stretches
+from numerics.continuation.follow import Run, joined, labelled, prepare
+from numerics.continuation.meetings import passes
 from numerics.continuation.stability import embed, whole
 from numerics.continuation.switch import leave, narrowest, prepared
 from numerics.continuation.tracer import Settings, correct
 from numerics.continuation.watch import BRANCHING, UserFunction
 from numerics.protocol import ProblemLike
-from numerics.solvers import Solution, solve
+from numerics.solvers import solve
 from numerics.solvers.deflation import deflated
+from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
 
 
@@ -108,7 +109,7 @@ def diagram(
     low, high = sorted(map(float, span))
     given = {**(params or {}), **fixed}
     first = problem.starts(problem.values({**given, parameter: low}))
-    _, values = _prepare(problem, first[0] if first else np.ones(len(problem.unknowns)),
+    _, values = prepare(problem, first[0] if first else np.ones(len(problem.unknowns)),
                          parameter, (low, high), given)  # fmt: skip
     others = {k: v for k, v in values.items() if k != parameter}
     search = _Search(
@@ -118,8 +119,8 @@ def diagram(
     search.explore(list(starts or []))
     found = Diagram(parameter, (low, high), others, search.branches)
     events = [e for b in search.branches for e in b.events if e.kind != "bound"]
-    events += search.first_order() + search.edges()
-    found.events = _labelled(sorted(search.distinct(events), key=lambda e: (e.kind, e.value)))
+    events += Comparison(search.whole, parameter, (low, high), others, search.branches).events()
+    found.events = labelled(sorted(search.distinct(events), key=lambda e: (e.kind, e.value)))
     return found
 
 
@@ -131,11 +132,11 @@ class _Search:
         self.options = (accuracy, settings, functions, True, callback)
         self.max_branches, self.callback = max_branches, callback
         self.branches: list[Branch] = []
-        self.runs: dict[int, _Run] = {}
+        self.runs: dict[int, Run] = {}
 
-    def run(self, problem: ProblemLike) -> _Run:
+    def run(self, problem: ProblemLike) -> Run:
         values = {**self.others, self.parameter: self.span[0]}
-        return _Run(problem, self.parameter, values, self.span, *self.options)
+        return Run(problem, self.parameter, values, self.span, *self.options)
 
     def explore(self, starts: list) -> None:
         for value, problem, x in self.seeds(starts):
@@ -147,7 +148,7 @@ class _Search:
                 continue
             self.add(run, run.both_ways(point))
 
-    def add(self, run: _Run, branch: Branch) -> None:
+    def add(self, run: Run, branch: Branch) -> None:
         """Keep a branch and leave all its branch points."""
         self.branches.append(branch)
         self.runs[id(branch)] = run
@@ -155,7 +156,7 @@ class _Search:
             if event.kind in BRANCHING and len(self.branches) < self.max_branches:
                 self.leave_at(run, branch, event)
 
-    def leave_at(self, run: _Run, branch: Branch, event: Event) -> None:
+    def leave_at(self, run: Run, branch: Branch, event: Event) -> None:
         near = int(np.argmin(np.linalg.norm(
             branch.curve - np.append(event.state.x, event.value), axis=1
         )))  # fmt: skip
@@ -184,7 +185,7 @@ class _Search:
     def seeds(self, starts: list):
         """(parameter value, problem, state) of solutions, at several values of the parameter."""
         low, high = self.span
-        smooth = _smooth(self.whole)
+        smooth = differentiable(self.whole)
         count = 7 if smooth else 3
         grid = np.linspace(low, high, count)
         if low > 0 and high / low > 20:
@@ -216,7 +217,7 @@ class _Search:
         """Own starts, given ones and, for smooth systems, a few in between."""
         n = len(problem.unknowns)
         own = [np.asarray(s, float) for s in (*extra, *problem.starts(values))]
-        if not _smooth(problem):
+        if not differentiable(problem):
             return own
         scale = problem.scale(np.zeros(n), values)
         cube = qmc.Sobol(n, scramble=False).random(8)[1:] * 4 - 2
@@ -230,7 +231,7 @@ class _Search:
         found = []
         for branch in self.branches:
             equations = self.runs[id(branch)].equations
-            for y in _passes(branch, value):
+            for y in passes(branch, value):
                 normal = np.zeros(len(y))
                 normal[-1] = 1.0
                 exact = correct(equations, y, normal)
@@ -256,7 +257,7 @@ class _Search:
         near = abs(event.value - y[-1]) < 1e-4 * (self.span[1] - self.span[0])
         if not (near and event.kind in BRANCHING and len(event.state.x) == len(y) - 1):
             return False
-        scale = self.whole.scale(self._full(event.state), event.state.params).min()
+        scale = self.whole.scale(full_state(self.whole, event.state), event.state.params).min()
         return bool(np.max(np.abs(event.state.x - y[:-1])) < 3e-3 * scale)
 
     def _on(self, branch: Branch, x: np.ndarray, value: float) -> bool:
@@ -304,158 +305,12 @@ class _Search:
         slack = 3 * (a.error + b.error) + 1e-8 * (self.span[1] - self.span[0])
         if abs(a.value - b.value) > slack or a.message != b.message:
             return False
-        x, y = (self._full(e.state) for e in (a, b))
+        x, y = (full_state(self.whole, e.state) for e in (a, b))
         scale = self.whole.scale(x, a.state.params)
         return bool(np.max(np.abs(x - y) / scale) < 1e-3)
-
-    def _full(self, state: Solution) -> np.ndarray:
-        known = state.state
-        if set(known) == set(self.whole.unknowns):
-            return self.whole.canonical(np.array([known[u] for u in self.whole.unknowns]))
-        owner = next(p for p in getattr(self.whole, "family", [])
-                     if p.branch == state.branch)  # fmt: skip
-        return self.whole.canonical(embed(owner, state.x))
-
-    # --- equal energies -----------------------------------------------------------------------
-
-    def first_order(self) -> list[Event]:
-        """Crossings of the energies of stable stretches."""
-        # an extremum that is no minimum in some unknown leaves every state that many directions
-        level = min((u for b in self.branches for u in b.unstable), default=0)
-        stretches = [
-            (b, first, last)
-            for b in self.branches
-            for first, last in stable_stretches(b, level)
-            if np.all(np.isfinite(b["energy"][first:last]))
-        ]
-        found: list[Event] = []
-        for i, one in enumerate(stretches):
-            for other in stretches[i + 1 :]:
-                for value in meetings(one, other):
-                    event = self._cross(one, other, value)
-                    if event is not None and not any(
-                        abs(event.value - e.value) < 1e-9 and set(e.states) == set(event.states)
-                        for e in found
-                    ):
-                        found.append(event)
-        return found
-
-    def _cross(self, one, other, value: float) -> Event | None:
-        a, b = (nearest(s, value) for s in (one, other))
-        problems = [s[0].problem for s in (one, other)]
-        slopes = [s.gradient[self.parameter] for s in self._both(problems, (a, b), value)]
-        if abs(slopes[0] - slopes[1]) <= 1e-9 * (abs(slopes[0]) + abs(slopes[1])):
-            return None  # mirror images
-        low, high = self.span
-        # no further than either stretch goes
-        for branch, first, last in (one, other):
-            ends = sorted((branch.values[first], branch.values[last - 1]))
-            low, high = max(low, ends[0]), min(high, ends[1])
-        smooth = _smooth(problems[0])
-        params = {**self.others, self.parameter: value}
-        found = crossing(problems[0], problems[1], params, self.parameter, (low, high),
-                         start_a=a, start_b=b, guess=value,
-                         accuracy=1e-12 if smooth else 1e-6)  # fmt: skip
-        if found.status is not Status.CONVERGED:
-            return None
-        states = list(found.states.values())
-        full = [self._full(s) for s in states]
-        scale = self.whole.scale(full[0], states[0].params)
-        if found.error > 0.1 * (self.span[1] - self.span[0]):
-            return None
-        if len(full) < 2 or np.max(np.abs(full[0] - full[1]) / scale) < 1e-4:
-            return None
-        for state, (branch, first, last) in zip(states, (one, other), strict=True):
-            near = nearest((branch, first, last), found.value)
-            if np.max(np.abs(state.x - near.x) / scale.max()) > 0.5:
-                return None
-        lowest = min((s.energy for s in self._all_at(found.value)), default=states[0].energy)
-        ground = states[0].energy <= lowest + 1e-9 * abs(lowest) + 10 * states[0].energy_error
-        return Event(
-            "first-order", self.parameter, found.value, found.error, found.interval,
-            abs(found.residual), "polished", found.states, self.others,
-            details={"slope": found.slope, "ground": float(ground)},
-        )  # fmt: skip
-
-    def edges(self) -> list[Event]:
-        """Where a stable stretch and a state on the edge of the domain have equal energies."""
-        if not hasattr(self.whole, "edge_energies"):
-            return []
-        found = []
-        for branch in self.branches:
-            for first, last in stable_stretches(branch):
-                for name in self._edge(self.span[0]):
-                    points = branch.points[first:last]
-                    apart = [s.energy - self._edge(s.params[self.parameter])[name] for s in points]
-                    for k in np.flatnonzero(np.array(apart[1:]) * np.array(apart[:-1]) < 0):
-                        event = self._cross_edge(branch, points[k], name)
-                        found += [event] if event is not None else []
-        return found
-
-    def _edge(self, value: float) -> dict[str, float]:
-        return self.whole.edge_energies({**self.others, self.parameter: value})
-
-    def _cross_edge(self, branch: Branch, state: Solution, name: str) -> Event | None:
-        assert branch.problem is not None
-        value = state.params[self.parameter]
-        h = 1e-6 * max(abs(value), 1e-3)
-        for _ in range(40):
-            state = solve(
-                branch.problem, {**self.others, self.parameter: value}, state.x,
-                accuracy=1e-12 if _smooth(branch.problem) else 1e-6, raise_on_failure=False,
-            )  # fmt: skip
-            if not state.status.usable:
-                return None
-            pace = (self._edge(value + h)[name] - self._edge(value - h)[name]) / (2 * h)
-            slope = state.gradient[self.parameter] - pace
-            apart = state.energy - self._edge(value)[name]
-            error = state.energy_error / abs(slope)
-            if abs(apart / slope) <= max(0.1 * error, 1e-15 * abs(value)):
-                break
-            value -= apart / slope
-        error += abs(apart / slope) + 1e-15 * abs(value)
-        return Event(
-            "first-order", self.parameter, value, error, (value - error, value + error),
-            abs(apart), "polished", {state.kind: state}, self.others,
-            message=f"against {name}, on the edge of the domain",
-            details={"slope": slope, "ground": 1.0},
-        )  # fmt: skip
-
-    def _both(self, problems, states, value: float) -> list[Solution]:
-        return [
-            solve(p, {**self.others, self.parameter: value}, s.x, refine=False,
-                  accuracy=1e-12 if _smooth(p) else 1e-4, raise_on_failure=False)
-            for p, s in zip(problems, states, strict=True)
-        ]  # fmt: skip
-
-    def _all_at(self, value: float) -> list[Solution]:
-        return [min(b.points, key=lambda s: abs(s.params[self.parameter] - value))
-                for b in self.branches for y in _passes(b, value)
-                if min(abs(b.values - value)) < 1e-9]  # fmt: skip
-
-
-def _smooth(problem: ProblemLike) -> bool:
-    return getattr(problem, "roughness", 1e-16) < 1e-10
 
 
 def _mirror(problem: ProblemLike, x: np.ndarray) -> np.ndarray | None:
     """-x where that is a mirror image of x, and another state."""
     same = np.array_equal(problem.canonical(-x), problem.canonical(x))
     return -x if same and np.any(x) else None
-
-
-def _passes(branch: Branch, value: float) -> list[np.ndarray]:
-    """Where the chords of a branch pass a value of the parameter."""
-    p = branch.curve[:, -1] if len(branch.curve) else np.empty(0)
-    if len(p) == 1 and abs(p[0] - value) < 1e-12 * max(abs(value), 1.0):
-        return [branch.curve[0].copy()]
-    found = []
-    for k in range(len(p) - 1):
-        a, b = p[k], p[k + 1]
-        slack = 1e-12 * max(abs(a), abs(b))
-        if min(a, b) - slack <= value <= max(a, b) + slack:
-            t = 0.5 if a == b else (value - a) / (b - a)
-            y = branch.curve[k] + t * (branch.curve[k + 1] - branch.curve[k])
-            y[-1] = value
-            found.append(y)
-    return found

@@ -15,6 +15,7 @@ from numerics.continuation.tracer import CurvePoint, Settings, start, trace
 from numerics.continuation.watch import Jumped, UserFunction, Watcher
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
+from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
 from theory.errors import ParameterError
 
@@ -70,9 +71,9 @@ def follow(
     ParameterError
         For an unknown parameter, or one that is both followed and fixed.
     """
-    state, values = _prepare(problem, start, parameter, span, {**(params or {}), **fixed})
+    state, values = prepare(problem, start, parameter, span, {**(params or {}), **fixed})
     low, high = sorted(map(float, span))
-    run = _Run(problem, parameter, values, (low, high), accuracy, settings, functions, stability,
+    run = Run(problem, parameter, values, (low, high), accuracy, settings, functions, stability,
                callback)  # fmt: skip
     first = run.begin(state, values[parameter], math.copysign(1.0, span[1] - span[0]))
     if isinstance(first, Status):
@@ -121,7 +122,7 @@ def resume(
         near = int(np.argmin(np.linalg.norm(branch.curve - y, axis=1)))
         tangent = branch.tangents[near]
     values = {**branch.params, branch.parameter: float(y[-1])}
-    run = _Run(branch.problem, branch.parameter, values, (low, high), accuracy, settings, functions,
+    run = Run(branch.problem, branch.parameter, values, (low, high), accuracy, settings, functions,
                stability, callback)  # fmt: skip
     first = run.begin(y[:-1], float(y[-1]), 1.0)
     if isinstance(first, Status):
@@ -131,7 +132,8 @@ def resume(
     return run.one_way(first)
 
 
-def _prepare(problem, start, parameter, span, given):
+def prepare(problem, start, parameter, span, given):
+    """State to start from, and all parameter values there; every mistake has its own message."""
     if parameter in given:
         raise ParameterError(f"{parameter} is followed over {span}; do not fix it as well")
     carried = dict(start.params) if isinstance(start, Solution) else {}
@@ -157,14 +159,13 @@ def _prepare(problem, start, parameter, span, given):
     return np.asarray(list(start), dtype=float), values
 
 
-class _Run:
+class Run:
     """One call of `follow`, or one half-branch of a diagram."""
 
     def __init__(self, problem, parameter, values, span, accuracy, settings, functions, stability,
                  callback):  # fmt: skip
         others = {k: v for k, v in values.items() if k != parameter}
-        smooth = getattr(problem, "roughness", 1e-16) < 1e-10
-        accuracy = accuracy or (1e-10 if smooth else 1e-5)
+        accuracy = accuracy or (1e-10 if differentiable(problem) else 1e-5)
         self.equations = BranchEquations(problem, parameter, others, span, accuracy)
         self.equations.lazy = not (stability or self.equations.exact)
         self.watcher = Watcher(self.equations, functions, stability)
@@ -241,7 +242,7 @@ class _Run:
         branch.curve = np.array([p.y for p in points])
         branch.tangents = np.array([p.tangent for p in points])
         branch.unstable = counts if self.stability else [-1] * len(points)
-        branch.events = _labelled([*events, *self._at_bound(branch)])
+        branch.events = labelled([*events, *self._at_bound(branch)])
         return branch
 
     def _at_bound(self, branch: Branch) -> list[Event]:
@@ -252,7 +253,8 @@ class _Run:
                       "polished", {state.kind: state}, branch.params)]  # fmt: skip
 
 
-def _labelled(events: list[Event]) -> list[Event]:
+def labelled(events: list[Event]) -> list[Event]:
+    """The events with labels such as F1 (folds), B1 (branch points), T1 (transitions)."""
     counts: dict[str, int] = {}
     out = []
     for event in events:
@@ -278,7 +280,7 @@ def joined(backward: Branch, forward: Branch) -> Branch:
         np.vstack([backward.curve[:0:-1], forward.curve]),
         np.vstack([-backward.tangents[:0:-1], forward.tangents]),
         backward.unstable[:0:-1] + forward.unstable,
-        _labelled(backward.events[::-1] + forward.events),
+        labelled(backward.events[::-1] + forward.events),
         forward.problem,
         forward.name,
     )

@@ -72,3 +72,20 @@ def apart(one: Stretch, other: Stretch) -> list[tuple[float, float]]:
     low, high = max(c.x[0] for c in curves), min(c.x[-1] for c in curves)
     grid = [x for c in curves for x in c.x if low <= x <= high]
     return sorted((float(x), float(curves[0](x) - curves[1](x))) for x in grid)
+
+
+def passes(branch: Branch, value: float) -> list[np.ndarray]:
+    """Where the chords of a branch pass a value of the parameter."""
+    p = branch.curve[:, -1] if len(branch.curve) else np.empty(0)
+    if len(p) == 1 and abs(p[0] - value) < 1e-12 * max(abs(value), 1.0):
+        return [branch.curve[0].copy()]
+    found = []
+    for k in range(len(p) - 1):
+        a, b = p[k], p[k + 1]
+        slack = 1e-12 * max(abs(a), abs(b))
+        if min(a, b) - slack <= value <= max(a, b) + slack:
+            t = 0.5 if a == b else (value - a) / (b - a)
+            y = branch.curve[k] + t * (branch.curve[k + 1] - branch.curve[k])
+            y[-1] = value
+            found.append(y)
+    return found

@@ -10,7 +10,7 @@ from numerics.branches import belongs, locate
 from numerics.continuation.transition import Transition
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
-from numerics.solvers.newton import LOOSE
+from numerics.solvers.derivatives import LOOSE
 from numerics.status import Status
 
 

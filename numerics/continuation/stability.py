@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from numerics.continuation.equations import state_jacobian
 from numerics.protocol import ProblemLike
+from numerics.solvers.derivatives import state_jacobian
 
 
 def whole(problem: ProblemLike) -> ProblemLike:

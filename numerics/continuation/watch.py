@@ -10,10 +10,11 @@ import numpy as np
 from scipy.optimize import brentq
 
 from numerics.continuation import polish
-from numerics.continuation.equations import BranchEquations, slope_noise
+from numerics.continuation.equations import BranchEquations
 from numerics.continuation.event import Event
 from numerics.continuation.stability import embed, full_jacobian, rates, unstable, whole
 from numerics.continuation.tracer import Corrected, CurvePoint, correct, make_point
+from numerics.solvers.derivatives import slope_noise
 from numerics.solvers.solution import Solution, make_solution
 from numerics.status import Status
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from numerics.continuation.equations import state_jacobian
 from numerics.protocol import ProblemLike, equation_scale
+from numerics.solvers.derivatives import state_jacobian
 
 
 def deflated(

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from numerics.protocol import ProblemLike, equation_scale
+from numerics.solvers.derivatives import LOOSE, state_jacobian
 from numerics.status import Status
-
-LOOSE = 4e-4  # accuracy good enough for slopes, and for states far from the solution
 
 
 @dataclass(frozen=True)
@@ -61,32 +60,6 @@ def scaled(problem: ProblemLike, x, params, residual) -> float:
     return value if np.isfinite(value) else np.inf
 
 
-def difference_jacobian(problem: ProblemLike, x, params, accuracy: float) -> np.ndarray:
-    """Central differences, with steps far above the noise of the quadrature."""
-    exact = problem.jacobian(x, params, accuracy)
-    if exact is not None:
-        return exact
-    n = len(x)
-    scale = problem.scale(x, params)
-    jacobian = np.empty((n, n))
-    for j in range(n):
-        step = 2e-3 * scale[j]
-        shifted = []
-        for sign in (1, -1):
-            point = x.copy()
-            point[j] += sign * step
-            if problem.in_domain(point, params):
-                shifted.append((sign * step, problem.residual(point, params, accuracy)))
-        if not shifted:
-            jacobian[:, j] = np.nan
-            continue
-        if len(shifted) == 1:
-            shifted.append((0.0, problem.residual(x, params, accuracy)))
-        (ha, ra), (hb, rb) = shifted
-        jacobian[:, j] = (ra - rb) / (ha - hb)
-    return jacobian
-
-
 def init(problem: ProblemLike, start, params, settings: NewtonSettings, accuracy) -> NewtonState:
     """Start at ``start``: coarse first, fine once the residual is small."""
     x = np.array(start, dtype=float)
@@ -115,7 +88,7 @@ def step(problem: ProblemLike, state: NewtonState, params, settings, accuracy) -
         return
     if state.jacobian is None:
         loose = max(accuracy, settings.loose)
-        state.jacobian, state.fresh = difference_jacobian(problem, state.x, params, loose), True
+        state.jacobian, state.fresh = state_jacobian(problem, state.x, params, loose), True
         state.lent = False
     try:
         direction = np.linalg.solve(state.jacobian, -state.residual)

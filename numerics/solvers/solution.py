@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from numerics.protocol import Evaluation, ProblemLike, equation_scale
-from numerics.solvers.newton import LOOSE, difference_jacobian
+from numerics.solvers.derivatives import LOOSE, state_jacobian
 from numerics.status import Status
 
 
@@ -204,7 +204,7 @@ def _state_errors(problem, x, params, bound, jacobian, scale) -> np.ndarray:
     change = 0.0
     for there in (x + errors, x - errors):
         if problem.in_domain(there, params):
-            nearby = difference_jacobian(problem, there, params, LOOSE)
+            nearby = state_jacobian(problem, there, params, LOOSE)
             off = (np.eye(len(x)) - inverse @ nearby) * scale / scale[:, None]
             change = max(change, float(np.max(np.sum(np.abs(off), axis=1))))
     return errors / (1 - change) if change < 1 else unknown

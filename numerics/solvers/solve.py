@@ -9,11 +9,10 @@ import numpy as np
 
 from numerics.protocol import ProblemLike
 from numerics.solvers.damped import damped
+from numerics.solvers.derivatives import LOOSE, state_jacobian
 from numerics.solvers.newton import (
-    LOOSE,
     NewtonSettings,
     NewtonState,
-    difference_jacobian,
     newton,
     scaled,
 )
@@ -210,7 +209,7 @@ def _finish(problem, state, values, accuracy, goal, status, method, refine) -> S
     evaluation = problem.evaluate(state.x, values, rule)
     jacobian = state.jacobian
     if jacobian is None or (state.lent and refine):
-        jacobian = difference_jacobian(problem, state.x, values, max(accuracy, LOOSE))
+        jacobian = state_jacobian(problem, state.x, values, max(accuracy, LOOSE))
     while status is Status.CONVERGED:
         size = scaled(problem, state.x, values, evaluation.residual)
         fine = evaluation.relative_error <= accuracy

@@ -1,0 +1,160 @@
+"""Which state wins: equal energies of stable stretches, and of states on the edge of the domain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from numerics.continuation.branch import Branch
+from numerics.continuation.crossing import crossing
+from numerics.continuation.event import Event
+from numerics.continuation.meetings import meetings, nearest, passes, stable_stretches
+from numerics.continuation.stability import embed
+from numerics.protocol import ProblemLike
+from numerics.solvers import Solution, solve
+from numerics.solvers.derivatives import differentiable
+from numerics.status import Status
+
+
+class Comparison:
+    """Energies of all branches of a diagram.
+
+    Parameters
+    ----------
+    whole : Problem
+    parameter, span, others
+        The parameter, its range, and the values of the others.
+    branches : list of Branch
+    """
+
+    def __init__(self, whole: ProblemLike, parameter: str, span: tuple[float, float],
+                 others: dict[str, float], branches: list[Branch]):  # fmt: skip
+        self.whole, self.parameter, self.span, self.others = whole, parameter, span, others
+        self.branches = branches
+
+    def events(self) -> list[Event]:
+        """First-order transitions, in no particular order."""
+        return self.first_order() + self.edges()
+
+    def first_order(self) -> list[Event]:
+        """Crossings of the energies of stable stretches."""
+        # an extremum that is no minimum in some unknown leaves every state that many directions
+        level = min((u for b in self.branches for u in b.unstable), default=0)
+        stretches = [
+            (b, first, last)
+            for b in self.branches
+            for first, last in stable_stretches(b, level)
+            if np.all(np.isfinite(b["energy"][first:last]))
+        ]
+        found: list[Event] = []
+        for i, one in enumerate(stretches):
+            for other in stretches[i + 1 :]:
+                for value in meetings(one, other):
+                    event = self._cross(one, other, value)
+                    if event is not None and not any(
+                        abs(event.value - e.value) < 1e-9 and set(e.states) == set(event.states)
+                        for e in found
+                    ):
+                        found.append(event)
+        return found
+
+    def _cross(self, one, other, value: float) -> Event | None:
+        a, b = (nearest(s, value) for s in (one, other))
+        problems = [s[0].problem for s in (one, other)]
+        slopes = [s.gradient[self.parameter] for s in self._both(problems, (a, b), value)]
+        if abs(slopes[0] - slopes[1]) <= 1e-9 * (abs(slopes[0]) + abs(slopes[1])):
+            return None  # mirror images
+        low, high = self.span
+        # no further than either stretch goes
+        for branch, first, last in (one, other):
+            ends = sorted((branch.values[first], branch.values[last - 1]))
+            low, high = max(low, ends[0]), min(high, ends[1])
+        smooth = differentiable(problems[0])
+        params = {**self.others, self.parameter: value}
+        found = crossing(problems[0], problems[1], params, self.parameter, (low, high),
+                         start_a=a, start_b=b, guess=value,
+                         accuracy=1e-12 if smooth else 1e-6)  # fmt: skip
+        if found.status is not Status.CONVERGED:
+            return None
+        states = list(found.states.values())
+        full = [full_state(self.whole, s) for s in states]
+        scale = self.whole.scale(full[0], states[0].params)
+        if found.error > 0.1 * (self.span[1] - self.span[0]):
+            return None
+        if len(full) < 2 or np.max(np.abs(full[0] - full[1]) / scale) < 1e-4:
+            return None
+        for state, (branch, first, last) in zip(states, (one, other), strict=True):
+            near = nearest((branch, first, last), found.value)
+            if np.max(np.abs(state.x - near.x) / scale.max()) > 0.5:
+                return None
+        lowest = min((s.energy for s in self._all_at(found.value)), default=states[0].energy)
+        ground = states[0].energy <= lowest + 1e-9 * abs(lowest) + 10 * states[0].energy_error
+        return Event(
+            "first-order", self.parameter, found.value, found.error, found.interval,
+            abs(found.residual), "polished", found.states, self.others,
+            details={"slope": found.slope, "ground": float(ground)},
+        )  # fmt: skip
+
+    def edges(self) -> list[Event]:
+        """Where a stable stretch and a state on the edge of the domain have equal energies."""
+        if not hasattr(self.whole, "edge_energies"):
+            return []
+        found = []
+        for branch in self.branches:
+            for first, last in stable_stretches(branch):
+                for name in self._edge(self.span[0]):
+                    points = branch.points[first:last]
+                    apart = [s.energy - self._edge(s.params[self.parameter])[name] for s in points]
+                    for k in np.flatnonzero(np.array(apart[1:]) * np.array(apart[:-1]) < 0):
+                        event = self._cross_edge(branch, points[k], name)
+                        found += [event] if event is not None else []
+        return found
+
+    def _edge(self, value: float) -> dict[str, float]:
+        return self.whole.edge_energies({**self.others, self.parameter: value})
+
+    def _cross_edge(self, branch: Branch, state: Solution, name: str) -> Event | None:
+        assert branch.problem is not None
+        value = state.params[self.parameter]
+        h = 1e-6 * max(abs(value), 1e-3)
+        for _ in range(40):
+            state = solve(
+                branch.problem, {**self.others, self.parameter: value}, state.x,
+                accuracy=1e-12 if differentiable(branch.problem) else 1e-6, raise_on_failure=False,
+            )  # fmt: skip
+            if not state.status.usable:
+                return None
+            pace = (self._edge(value + h)[name] - self._edge(value - h)[name]) / (2 * h)
+            slope = state.gradient[self.parameter] - pace
+            apart = state.energy - self._edge(value)[name]
+            error = state.energy_error / abs(slope)
+            if abs(apart / slope) <= max(0.1 * error, 1e-15 * abs(value)):
+                break
+            value -= apart / slope
+        error += abs(apart / slope) + 1e-15 * abs(value)
+        return Event(
+            "first-order", self.parameter, value, error, (value - error, value + error),
+            abs(apart), "polished", {state.kind: state}, self.others,
+            message=f"against {name}, on the edge of the domain",
+            details={"slope": slope, "ground": 1.0},
+        )  # fmt: skip
+
+    def _both(self, problems, states, value: float) -> list[Solution]:
+        return [
+            solve(p, {**self.others, self.parameter: value}, s.x, refine=False,
+                  accuracy=1e-12 if differentiable(p) else 1e-4, raise_on_failure=False)
+            for p, s in zip(problems, states, strict=True)
+        ]  # fmt: skip
+
+    def _all_at(self, value: float) -> list[Solution]:
+        return [min(b.points, key=lambda s: abs(s.params[self.parameter] - value))
+                for b in self.branches for y in passes(b, value)
+                if min(abs(b.values - value)) < 1e-9]  # fmt: skip
+
+
+def full_state(whole: ProblemLike, state: Solution) -> np.ndarray:
+    """The canonical state of the whole model behind a solution of one of its reductions."""
+    known = state.state
+    if set(known) == set(whole.unknowns):
+        return whole.canonical(np.array([known[u] for u in whole.unknowns]))
+    owner = next(p for p in getattr(whole, "family", []) if p.branch == state.branch)
+    return whole.canonical(embed(owner, state.x))
