@@ -112,6 +112,16 @@ def test_states_at_the_transitions():
     assert max(s["m"] for s in event.states.values()) ** 2 == pytest.approx(0.75, abs=1e-11)
 
 
+def test_a_crossing_of_metastable_states_is_no_ground_state():
+    """Three minima, the middle one lowest at mu = 0, where the outer two cross."""
+    wells = potential(x**6 / 6 - x**4 / 2 + 0.4 * x**2 - mu * x, [x], [mu])
+    found = diagram(wells, "mu", (-0.25, 0.25)).of_kind("first-order")
+    values = [e.value for e in found]
+    assert len(found) == 3 and values[1] == pytest.approx(0.0, abs=1e-10)
+    assert values[0] == pytest.approx(-values[2], abs=1e-10)
+    assert [e.details["ground"] for e in found] == [1.0, 0.0, 1.0]
+
+
 @pytest.mark.parametrize("cells", [32, 64])
 def test_bratu_on_a_line(cells):
     """u'' + lam e^u = 0: the fold approaches 3.51383071912516 like h^2, with a known factor."""

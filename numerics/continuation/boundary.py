@@ -178,7 +178,10 @@ class _Run:
         if over is not None:
             self.bounds[len(self.y) - 2] = tuple(sorted(over))
         self.span, self.callback = span, callback
-        self.settings = settings or Settings(step=0.02, longest=0.1, angle=0.2)
+        # steps below the noise of the quadrature lead nowhere
+        self.settings = settings or Settings(
+            step=0.02, longest=0.1, angle=0.2, shortest=1e-7 if smooth else 1e-3
+        )
 
     def trace(self) -> Boundary:
         toward = np.zeros(len(self.y))

@@ -7,7 +7,13 @@ import numpy as np
 from numerics.continuation.branch import Branch
 from numerics.continuation.crossing import crossing
 from numerics.continuation.event import Event
-from numerics.continuation.meetings import meetings, nearest, passes, stable_stretches
+from numerics.continuation.meetings import (
+    Stretch,
+    energy_curve,
+    meetings,
+    nearest,
+    stable_stretches,
+)
 from numerics.continuation.stability import embed
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
@@ -37,14 +43,7 @@ class Comparison:
 
     def first_order(self) -> list[Event]:
         """Crossings of the energies of stable stretches."""
-        # an extremum that is no minimum in some unknown leaves every state that many directions
-        level = min((u for b in self.branches for u in b.unstable), default=0)
-        stretches = [
-            (b, first, last)
-            for b in self.branches
-            for first, last in stable_stretches(b, level)
-            if np.all(np.isfinite(b["energy"][first:last]))
-        ]
+        stretches = self._stretches()
         found: list[Event] = []
         for i, one in enumerate(stretches):
             for other in stretches[i + 1 :]:
@@ -56,6 +55,17 @@ class Comparison:
                     ):
                         found.append(event)
         return found
+
+    def _stretches(self) -> list[Stretch]:
+        """Stable stretches with an energy."""
+        # an extremum that is no minimum in some unknown leaves every state that many directions
+        level = min((u for b in self.branches for u in b.unstable), default=0)
+        return [
+            (b, first, last)
+            for b in self.branches
+            for first, last in stable_stretches(b, level)
+            if np.all(np.isfinite(b["energy"][first:last]))
+        ]
 
     def _cross(self, one, other, value: float) -> Event | None:
         a, b = (nearest(s, value) for s in (one, other))
@@ -86,12 +96,10 @@ class Comparison:
             near = nearest((branch, first, last), found.value)
             if np.max(np.abs(state.x - near.x) / scale.max()) > 0.5:
                 return None
-        lowest = min((s.energy for s in self._all_at(found.value)), default=states[0].energy)
-        ground = states[0].energy <= lowest + 1e-9 * abs(lowest) + 10 * states[0].energy_error
         return Event(
             "first-order", self.parameter, found.value, found.error, found.interval,
             abs(found.residual), "polished", found.states, self.others,
-            details={"slope": found.slope, "ground": float(ground)},
+            details={"slope": found.slope, "ground": self._ground(states[0], found.value)},
         )  # fmt: skip
 
     def edges(self) -> list[Event]:
@@ -135,7 +143,7 @@ class Comparison:
             "first-order", self.parameter, value, error, (value - error, value + error),
             abs(apart), "polished", {state.kind: state}, self.others,
             message=f"against {name}, on the edge of the domain",
-            details={"slope": slope, "ground": 1.0},
+            details={"slope": slope, "ground": self._ground(state, value)},
         )  # fmt: skip
 
     def _both(self, problems, states, value: float) -> list[Solution]:
@@ -145,10 +153,14 @@ class Comparison:
             for p, s in zip(problems, states, strict=True)
         ]  # fmt: skip
 
-    def _all_at(self, value: float) -> list[Solution]:
-        return [min(b.points, key=lambda s: abs(s.params[self.parameter] - value))
-                for b in self.branches for y in passes(b, value)
-                if min(abs(b.values - value)) < 1e-9]  # fmt: skip
+    def _ground(self, state: Solution, value: float) -> float:
+        """1 if no other state known has a lower energy there, else 0; others are interpolated."""
+        curves = [energy_curve(s) for s in self._stretches()]
+        others = [float(c(value)) for c in curves if c.x[0] <= value <= c.x[-1]]
+        if hasattr(self.whole, "edge_energies"):
+            others += self._edge(value).values()
+        slack = 1e-3 * (max(others, default=0.0) - min(others, default=0.0)) + state.energy_error
+        return float(all(state.energy <= e + slack + 1e-6 * abs(e) for e in others))
 
 
 def full_state(whole: ProblemLike, state: Solution) -> np.ndarray:

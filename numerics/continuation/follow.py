@@ -170,7 +170,8 @@ class Run:
         self.equations.lazy = not (stability or self.equations.exact)
         self.watcher = Watcher(self.equations, functions, stability)
         self.problem, self.parameter, self.span = problem, parameter, span
-        self.settings = settings or Settings()
+        # steps below the noise of the quadrature lead nowhere
+        self.settings = settings or Settings(shortest=1e-7 if self.equations.exact else 1e-5)
         self.callback, self.stability = callback, stability
 
     def begin(self, x, value: float, direction: float) -> CurvePoint | Status:

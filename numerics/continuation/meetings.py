@@ -34,7 +34,8 @@ def nearest(stretch: Stretch, value: float) -> Solution:
     return min(branch.points[first:last], key=lambda s: abs(s.params[branch.parameter] - value))
 
 
-def _energy(stretch: Stretch) -> CubicHermiteSpline:
+def energy_curve(stretch: Stretch) -> CubicHermiteSpline:
+    """Energy along a stretch, with its exact slopes."""
     branch, first, last = stretch
     parameter = branch.parameter
     points = sorted(branch.points[first:last], key=lambda s: s.params[parameter])
@@ -47,7 +48,7 @@ def _energy(stretch: Stretch) -> CubicHermiteSpline:
 
 def meetings(one: Stretch, other: Stretch) -> list[float]:
     """Values at which the interpolated energies of two stretches are equal."""
-    curves = [_energy(s) for s in (one, other)]
+    curves = [energy_curve(s) for s in (one, other)]
     low, high = max(c.x[0] for c in curves), min(c.x[-1] for c in curves)
     if not low < high:
         return []
@@ -68,7 +69,7 @@ def meetings(one: Stretch, other: Stretch) -> list[float]:
 
 def apart(one: Stretch, other: Stretch) -> list[tuple[float, float]]:
     """(parameter, interpolated energy difference) where two stretches overlap."""
-    curves = [_energy(s) for s in (one, other)]
+    curves = [energy_curve(s) for s in (one, other)]
     low, high = max(c.x[0] for c in curves), min(c.x[-1] for c in curves)
     grid = [x for c in curves for x in c.x if low <= x <= high]
     return sorted((float(x), float(curves[0](x) - curves[1](x))) for x in grid)
