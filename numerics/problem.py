@@ -360,9 +360,9 @@ class Problem:
             self.module.magnitudes(c, moments.values, total)
         total *= 4e-15  # of the terms; a few roundings happen inside each
         for k, error in enumerate(moments.errors):
-            if not np.isfinite(error):
-                return np.full(len(out), np.inf)
+            known = bool(np.isfinite(error))
             shifted = moments.values.copy()
-            shifted[k] += error
-            total += np.abs(self._assemble(c, shifted) - out)
+            shifted[k] += error if known else max(moments.magnitudes[k], 1e-3)
+            change = np.abs(self._assemble(c, shifted) - out)
+            total += change if known else np.where(change > 0, np.inf, 0.0)
         return total

@@ -1,5 +1,7 @@
 """Integration: exactness of rules, the authors' rule, independence of routes, honesty of errors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,18 @@ def test_accurate_update_disagrees_as_it_should(full):
     found = dict(zip(full.unknowns, new, strict=True))
     for name, value in {"q": 0.08288, "V": 18.094, "theta": 0.11998}.items():
         assert found[name] == pytest.approx(value, rel=1.5e-4)
+
+
+def test_an_unknown_moment_spoils_only_what_depends_on_it(full):
+    x = [STATE[u] for u in full.unknowns]
+    c = full._controls(x, full.values(PARAMS))
+    moments = full.moments(x, PARAMS, 1e-4)
+    proximal = full.integrator.groups[0]["moments"]
+    spoiled = replace(moments, errors=np.where(np.arange(len(moments.values)) < proximal, np.inf,
+                                               moments.errors))  # fmt: skip
+    errors = full._propagate(c, spoiled, full._assemble(c, moments.values))
+    assert np.isinf(errors[full._where["energy"]])
+    assert errors[full._where["observable baseline_error"]] < 1e-9
 
 
 def test_quasi_monte_carlo_agrees(full):
