@@ -46,23 +46,28 @@ class Integrator:
         self._memo.clear()
         self._sums.clear()
 
-    def moments(self, c: np.ndarray, accuracy: float | None, *, estimate: bool) -> Moments:
-        """All moments; without ``estimate`` their errors are NaN (and cost nothing)."""
+    def moments(
+        self, c: np.ndarray, accuracy: float | None, *, estimate: bool, full: bool = False
+    ) -> Moments:
+        """Moments; without ``estimate`` their errors are NaN (and cost nothing).
+
+        ``full`` adds, group by group, those that only diagnostics need.
+        """
         target = DEFAULT_ACCURACY if accuracy is None else float(accuracy)
-        key = (c.tobytes(), target, estimate)
+        key = (c.tobytes(), target, estimate, full)
         if key not in self._memo:
             if len(self._memo) > 8:
                 self._memo.pop(next(iter(self._memo)))
-            self._memo[key] = self._integrate(c, target, estimate)
+            self._memo[key] = self._integrate(c, target, estimate, full)
         return self._memo[key]
 
-    def _integrate(self, c, target, estimate) -> Moments:
+    def _integrate(self, c, target, estimate, full) -> Moments:
         parts: list[Moments | None] = [
-            None if g["late"] else self._group(k, c, target, estimate)
+            None if g["late"] else self._group(k, c, target, estimate, full)
             for k, g in enumerate(self.groups)
         ]
         if any(part is None for part in parts):
-            parts = self._late(parts, c, target, estimate)
+            parts = self._late(parts, c, target, estimate, full)
         done = [p for p in parts if p is not None]
         if not done:
             empty = np.zeros(0)
@@ -75,7 +80,7 @@ class Integrator:
             max(p.unresolved for p in done),
         )
 
-    def _late(self, parts, c, target, estimate) -> list[Moments | None]:
+    def _late(self, parts, c, target, estimate, full) -> list[Moments | None]:
         """Expectations over measures that depend on conjugates, whose values are known by now.
 
         The errors of the conjugates enter those of the moments by shifting one after the other.
@@ -84,12 +89,13 @@ class Integrator:
         hats, errors = self._conjugates(parts, c, estimate)
         whole = np.concatenate([c, hats])
         for k in late:
-            part = self._group(k, whole, target, estimate)
+            part = self._group(k, whole, target, estimate, full)
             spread = np.zeros(len(part.values))
             for j in np.flatnonzero(errors > 0) if estimate else ():
                 moved = whole.copy()
                 moved[len(c) + j] += errors[j]
-                spread += np.abs(self._group(k, moved, target, False).values - part.values)
+                there = self._group(k, moved, target, False, full)
+                spread += np.abs(there.values - part.values)
             parts[k] = Moments(part.values, part.errors + spread, part.magnitudes, part.points,
                                part.unresolved)  # fmt: skip
         return parts
@@ -100,8 +106,8 @@ class Integrator:
         place = 0
         for part, size in zip(parts, sizes, strict=True):
             if part is not None:
-                values[place : place + size] = part.values
-                errors[place : place + size] = part.errors if estimate else 0.0
+                values[place : place + size] = part.values[:size]
+                errors[place : place + size] = part.errors[:size] if estimate else 0.0
             place += size
         count = len([n for n in self.module.OUTPUTS if n.startswith("conjugate ")])
         hats, total = np.empty(count), np.zeros(count)
@@ -113,13 +119,13 @@ class Integrator:
             total += np.abs(moved - hats)
         return hats, total
 
-    def _rungs(self, k, c, spec) -> Callable[[int], planar.Sums]:
+    def _rungs(self, k, c, spec, count) -> Callable[[int], planar.Sums]:
         """Rules of the planar ladder at one state; each is applied once."""
         group = self.groups[k]
-        kernels = planar.Kernels(self.module, group["context"], group["moments"], f"_{k}")
+        kernels = planar.Kernels(self.module, group["context"], count, f"_{k}")
 
         def rule(level: int) -> planar.Sums:
-            key = (k, c.tobytes(), level)
+            key = (k, c.tobytes(), level, count)
             if key not in self._sums:
                 if len(self._sums) > 32:
                     self._sums.pop(next(iter(self._sums)))
@@ -128,10 +134,14 @@ class Integrator:
 
         return rule
 
-    def _group(self, k, c, target, estimate) -> Moments:
+    def _group(self, k, c, target, estimate, full) -> Moments:
         """Integrate one group of expectations by the rule that fits it."""
         group, module = self.groups[k], self.module
-        n = len(group["variables"])
+        n, always = len(group["variables"]), group["moments"]
+        count = always + (group["further"] if full else 0)
+        if count == 0:
+            nothing = np.zeros(0)
+            return Moments(nothing, nothing, nothing, 0)
         fields = group.get("fields", [])
         mean, covariance = np.zeros(n), np.zeros((n, n))
         response = np.zeros((len(fields), len(fields)))
@@ -142,28 +152,28 @@ class Integrator:
         if kind == "planar" and self.rule is None:
             spec = planar.specification(group, mean, covariance, response)
             if spec is not None:
-                return planar.integrate(self._rungs(k, c, spec), target, estimate)
+                rungs = self._rungs(k, c, spec, count)
+                return planar.integrate(rungs, target, estimate, always)
         root = covariance_root(covariance)
         if kind == "smooth":
             kernel = getattr(module, f"smooth_sums_{k}")
 
             def sums(nodes, weights):
-                total, magnitude = np.empty(group["moments"]), np.empty(group["moments"])
-                kernel(nodes, weights, mean, root, c, group["context"], group["moments"],
-                       total, magnitude)  # fmt: skip
+                total, magnitude = np.empty(count), np.empty(count)
+                kernel(nodes, weights, mean, root, c, group["context"], count, total, magnitude)
                 return total, magnitude
 
             if n <= max(smooth.LADDERS):
                 return smooth.integrate(sums, n, min(target, 1e-10))
             return sampled.sobol_to(sums, n, target)
         precision = np.linalg.inv(response)
-        sizes = np.array([group["nd_context"], group["moments"], group["starts"]])
+        sizes = np.array([group["nd_context"], count, group["starts"]])
         local = isinstance(self.rule, NodeRule) and self.rule.local
         kernel = getattr(module, f"proximal_sums_{k}")
         where = [np.array(group[name], dtype=np.int64) for name in ("fields", "sources")]
 
         def proximal_sums(nodes, weights):
-            total, magnitude = np.empty(group["moments"]), np.empty(group["moments"])
+            total, magnitude = np.empty(count), np.empty(count)
             kernel(nodes, weights, mean, root, precision, c, *where, sizes, local,
                    total, magnitude)  # fmt: skip
             return total, magnitude

@@ -315,6 +315,55 @@ class Problem:
             relative_error=moments.relative_error,
         )
 
+    @property
+    def diagnoses(self) -> bool:
+        """Whether the model declares diagnostics."""
+        return bool(self.module.DIAGNOSTICS)
+
+    def diagnostics(self, x, params=None, accuracy: float | None = None):
+        """Quantities that say how far a solution is to be trusted, and their errors.
+
+        Returns
+        -------
+        values, errors : dict of str to float
+        """
+        values, errors = self._diagnosed(x, params, accuracy)
+        names = self.module.DIAGNOSTICS
+        return dict(zip(names, values, strict=False)), dict(zip(names, errors, strict=False))
+
+    def transverse(self, x, params=None, accuracy: float | None = None):
+        """Jacobian of the residual over the order parameters that vanish on this branch.
+
+        It decides, exactly up to quadrature, whether the branch is stable against them. Its
+        derivatives act on the Gaussian density, so that jumps of the proximal point do no harm.
+
+        Returns
+        -------
+        names : tuple of str
+        matrix, errors : (k, k) arrays
+        """
+        names = tuple(dict.fromkeys(x for x, _ in self.module.TRANSVERSE))
+        shape = (len(names), len(names))
+        if not names:
+            return names, np.zeros(shape), np.zeros(shape)
+        values, errors = (a[len(self.module.DIAGNOSTICS) :].reshape(shape)
+                          for a in self._diagnosed(x, params, accuracy))  # fmt: skip
+        return names, values - np.eye(len(names)) * (self.form == "fixed_point"), errors
+
+    def _diagnosed(self, x, params, accuracy) -> tuple[np.ndarray, np.ndarray]:
+        c = self._controls(x, params)
+        moments = self.integrator.moments(c, accuracy, estimate=True, full=True)
+        size = len(self.module.DIAGNOSTICS) + len(self.module.TRANSVERSE)
+
+        def diagnose(values):
+            out = np.empty(size)
+            with np.errstate(all="ignore"):
+                self.module.diagnose(c, values, out)
+            return out
+
+        values = diagnose(moments.values)
+        return values, 1e-13 * np.abs(values) + _spread(diagnose, moments, values)
+
     def conjugate_values(self, x, params=None, accuracy: float | None = None) -> dict[str, float]:
         """The conjugates at ``x``."""
         c = self._controls(x, params)
@@ -359,10 +408,16 @@ class Problem:
         with np.errstate(all="ignore"):
             self.module.magnitudes(c, moments.values, total)
         total *= 4e-15  # of the terms; a few roundings happen inside each
-        for k, error in enumerate(moments.errors):
-            known = bool(np.isfinite(error))
-            shifted = moments.values.copy()
-            shifted[k] += error if known else max(moments.magnitudes[k], 1e-3)
-            change = np.abs(self._assemble(c, shifted) - out)
-            total += change if known else np.where(change > 0, np.inf, 0.0)
-        return total
+        return total + _spread(lambda values: self._assemble(c, values), moments, out)
+
+
+def _spread(function, moments: Moments, out: np.ndarray) -> np.ndarray:
+    """Changes of a function of the moments that each moment's error can cause, added up."""
+    total = np.zeros(len(out))
+    for k, error in enumerate(moments.errors):
+        known = bool(np.isfinite(error))
+        shifted = moments.values.copy()
+        shifted[k] += error if known else max(moments.magnitudes[k], 1e-3)
+        change = np.abs(function(shifted) - out)
+        total += change if known else np.where(change > 0, np.inf, 0.0)
+    return total

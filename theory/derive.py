@@ -14,6 +14,7 @@ import sympy as sp
 from theory.errors import AnsatzError, DerivationError, ParameterError
 from theory.free_energy import Ansatz, FreeEnergy
 from theory.nodes import GaussianExpectation, expand_expectations, tidy_expectations
+from theory.stability import jacobian_block
 from theory.symmetry import closure, symmetrise
 from theory.system import SaddlePointSystem
 
@@ -53,6 +54,8 @@ def derive(
         energy=model.expression,
         parameters=model.parameters,
         observables=dict(model.observables),
+        diagnostics=dict(model.diagnostics),
+        transverse={},
         domain=model.domain,
         scales=dict(model.scales),
         ansaetze=(),
@@ -157,6 +160,8 @@ def reduce(system: SaddlePointSystem, ansatz: Ansatz) -> SaddlePointSystem:
     updates = _reduce_equations(
         ansatz, image, system.updates, close, gradient=not system.conjugates
     )
+    vanishing = [x for x in system.unknowns if image.get(x, x) == 0]
+    transverse = {**system.transverse, **jacobian_block(system, vanishing)}
     return SaddlePointSystem(
         model=system.model,
         unknowns=tuple(updates),
@@ -165,6 +170,8 @@ def reduce(system: SaddlePointSystem, ansatz: Ansatz) -> SaddlePointSystem:
         energy=symmetrise(energy, group),
         parameters=tuple(p for p in system.parameters if p.symbol not in ansatz.requires),
         observables={k: close(v) for k, v in system.observables.items()},
+        diagnostics={k: close(v) for k, v in system.diagnostics.items()},
+        transverse={k: close(v) for k, v in transverse.items()},
         domain=tuple(dict.fromkeys(put(c) for c in system.domain if put(c).free_symbols)),
         scales=_reduce_scales(image, system.scales),
         ansaetze=(*system.ansaetze, ansatz),

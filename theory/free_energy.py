@@ -93,6 +93,10 @@ class FreeEnergy:
         Expressions of unknowns and parameters that must be positive.
     observables : mapping of str to Expr
         Further quantities to report at a solution.
+    diagnostics : mapping of str to Expr
+        Quantities that say how far a solution is to be trusted, such as the replicon. Their
+        expectations may converge slowly; they have errors of their own and do not count towards
+        the accuracy of a solution.
     reductions : sequence of Ansatz
         Tried in order by `derive`: the first whose requirements hold replaces the order parameters
         by fewer ones.
@@ -139,6 +143,7 @@ class FreeEnergy:
         conjugates: Sequence[sp.Symbol] = (),
         domain: Sequence[Any] = (),
         observables: Mapping[str, Any] | None = None,
+        diagnostics: Mapping[str, Any] | None = None,
         reductions: Sequence[Ansatz] = (),
         branches: Mapping[str, Ansatz] | None = None,
         scales: Mapping[sp.Symbol, Any] | None = None,
@@ -158,6 +163,7 @@ class FreeEnergy:
         self.conjugates = tuple(conjugates)
         self.domain = tuple(sp.sympify(c) for c in domain)
         self.observables = {k: sp.sympify(v) for k, v in (observables or {}).items()}
+        self.diagnostics = {k: sp.sympify(v) for k, v in (diagnostics or {}).items()}
         self.reductions = tuple(reductions)
         self.branches = dict(branches or {})
         self.scales = {k: sp.sympify(v) for k, v in (scales or {}).items()}
@@ -190,7 +196,8 @@ class FreeEnergy:
                 f"{self.name}: {twice[0]} is declared twice; an unknown, conjugate or parameter "
                 "needs a name of its own"
             )
-        for what, expression in [("the free energy", self.expression), *self.observables.items()]:
+        said = [*self.observables.items(), *self.diagnostics.items()]
+        for what, expression in [("the free energy", self.expression), *said]:
             stray = sorted(expression.free_symbols - set(known), key=str)
             if stray:
                 hint = ""

@@ -17,6 +17,7 @@ from theory.nodes import (
     GaussianExpectation,
     Moreau,
     ProximalForce,
+    ProximalSlope,
     tidy_expectations,
 )
 from theory.nodes.moreau import at_proximal
@@ -38,7 +39,7 @@ class Symmetry:
 
     def __call__(self, expression: sp.Expr) -> sp.Expr:
         """Change the variables in an integrand (the measure is assumed invariant)."""
-        nodes = expression.atoms(Moreau, ProximalForce, AtProximal)
+        nodes = expression.atoms(Moreau, ProximalForce, ProximalSlope, AtProximal)
         # outermost nodes only: an envelope inside a force is handled by the force
         inner = {n for node in nodes for n in node.atoms(Moreau) if n is not node}
         images = {node: self._image(node) for node in nodes - inner}
@@ -50,10 +51,18 @@ class Symmetry:
         if isinstance(node, Moreau):
             return node
         if isinstance(node, ProximalForce):
-            h = node.moreau.minimiser
-            sign, target = _signed(self.mapping.get(h[node.index], h[node.index]))
-            return sign * node.moreau.force(h.index(target))
+            sign, i = self._moved(node.moreau, node.index)
+            return sign * node.moreau.force(i)
+        if isinstance(node, ProximalSlope):
+            (s, i), (t, j) = (self._moved(node.moreau, k) for k in node.indices)
+            return s * t * node.moreau.slope(i, j)
         return at_proximal(node.expression.xreplace(dict(self.mapping)), node.moreau)
+
+    def _moved(self, moreau: Moreau, index: int) -> tuple[int, int]:
+        """Sign and index of the image of a minimisation variable."""
+        h = moreau.minimiser
+        sign, target = _signed(self.mapping.get(h[index], h[index]))
+        return sign, h.index(target)
 
     def compose(self, other: Symmetry) -> Symmetry:
         """First ``other``, then ``self``."""

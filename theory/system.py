@@ -36,6 +36,10 @@ class SaddlePointSystem:
         The free energy as a function of unknowns, conjugates and parameters.
     parameters : tuple of Parameter
     observables : mapping of str to Expr
+    diagnostics : mapping of str to Expr
+    transverse : mapping of (Symbol, Symbol) to Expr
+        Derivative of the update (or slope) of the first with respect to the second, for order
+        parameters that vanish on the branch: whether the branch is stable against them.
     domain : tuple of Expr
         Positive inside the domain.
     ansaetze : tuple of Ansatz
@@ -49,6 +53,8 @@ class SaddlePointSystem:
     energy: sp.Expr
     parameters: tuple[Parameter, ...]
     observables: Mapping[str, sp.Expr]
+    diagnostics: Mapping[str, sp.Expr]
+    transverse: Mapping[tuple[sp.Symbol, sp.Symbol], sp.Expr]
     domain: tuple[sp.Expr, ...]
     scales: Mapping[sp.Symbol, sp.Expr]
     ansaetze: tuple[Ansatz, ...]
@@ -100,8 +106,14 @@ class SaddlePointSystem:
             *self.observables.values(),
             *self.parameter_slopes.values(),
         ]
-        nodes = set().union(*(e.atoms(GaussianExpectation) for e in everything))
-        return sorted(nodes, key=sp.default_sort_key)
+        return _expectations(everything)
+
+    @property
+    def further_expectations(self) -> list[GaussianExpectation]:
+        """Those that only diagnostics and transverse stability need."""
+        known = set(self.expectations)
+        found = _expectations([*self.diagnostics.values(), *self.transverse.values()])
+        return [node for node in found if node not in known]
 
     def branch(self, name: str) -> SaddlePointSystem:
         """The reduced system of one branch; its consistency is checked.
@@ -169,3 +181,8 @@ class SaddlePointSystem:
         imposed = ", ".join(a.name for a in self.ansaetze) or "none"
         unknowns = ", ".join(map(str, self.unknowns))
         return f"SaddlePointSystem({self.name!r}, unknowns=[{unknowns}], ansatz: {imposed})"
+
+
+def _expectations(expressions) -> list[GaussianExpectation]:
+    nodes = set().union(*(e.atoms(GaussianExpectation) for e in expressions))
+    return sorted(nodes, key=sp.default_sort_key)

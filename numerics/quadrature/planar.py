@@ -191,7 +191,9 @@ def rung_for(target: float) -> int:
     return 1 + sum(target < t for t in USUAL)
 
 
-def integrate(rule: Callable[[int], Sums], target: float, estimate: bool) -> Moments:
+def integrate(
+    rule: Callable[[int], Sums], target: float, estimate: bool, always: int | None = None
+) -> Moments:
     """Moments by the rung that fits ``target``; on request with errors from the rungs below.
 
     Parameters
@@ -202,14 +204,20 @@ def integrate(rule: Callable[[int], Sums], target: float, estimate: bool) -> Mom
         Relative accuracy.
     estimate : bool
         Without, the errors are NaN and the rungs below are not needed.
+    always : int, optional
+        The moments beyond the first ``always`` may converge more slowly: each has its own error.
     """
     level = rung_for(target)
     values, sizes, lost, points = rule(level)
     if not estimate:
         return Moments(values, np.full(len(values), np.nan), sizes, points, lost)
     below = [rule(k) for k in range(level - 1, max(level - 4, -1), -1)]
-    error = ladder_error([values, *(b[0] for b in below)], sizes) + lost
-    errors = error * np.maximum(sizes, 1e-300)
+    history, always = [values, *(b[0] for b in below)], always or len(values)
+    error = np.full(len(values), ladder_error([h[:always] for h in history], sizes[:always]))
+    for k in range(always, len(values)):
+        own = ladder_error([h[k : k + 1] for h in history], sizes[k : k + 1])
+        error[k] = max(own, error[0])
+    errors = (error + lost) * np.maximum(sizes, 1e-300)
     return Moments(values, errors, sizes, points + sum(b[3] for b in below), lost)
 
 

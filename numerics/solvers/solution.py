@@ -11,6 +11,8 @@ from numerics.protocol import Evaluation, ProblemLike, equation_scale
 from numerics.solvers.derivatives import LOOSE, state_jacobian
 from numerics.status import Status
 
+DIAGNOSTIC = 3e-5  # accuracy of diagnostics: they are looked at, not built upon
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -26,6 +28,7 @@ class Solution:
     params : dict
     energy, energy_error : float
     observables, observable_errors : dict
+        With the model's diagnostics, where the solution was refined.
     gradient : dict
         dE/d(parameter) by the envelope theorem, with ``gradient_error``.
     residual : float
@@ -162,6 +165,11 @@ def make_solution(
         observable_errors, gradient_error = _with_state_errors(
             problem, x, params, evaluation, errors
         )
+    observables = evaluation.observables
+    if refined and getattr(problem, "diagnoses", False):
+        values, own = diagnosed(problem, x, params, errors)
+        observables = {**observables, **values}
+        observable_errors = {**observable_errors, **own}
     x = problem.canonical(x)
     return Solution(
         model=problem.name,
@@ -172,7 +180,7 @@ def make_solution(
         params=dict(params),
         energy=evaluation.energy,
         energy_error=evaluation.energy_error + second_order,
-        observables=evaluation.observables,
+        observables=observables,
         observable_errors=observable_errors,
         gradient=evaluation.gradient,
         gradient_error=gradient_error,
@@ -208,6 +216,20 @@ def _state_errors(problem, x, params, bound, jacobian, scale) -> np.ndarray:
             off = (np.eye(len(x)) - inverse @ nearby) * scale / scale[:, None]
             change = max(change, float(np.max(np.sum(np.abs(off), axis=1))))
     return errors / (1 - change) if change < 1 else unknown
+
+
+def diagnosed(problem, x, params, errors) -> tuple[dict[str, float], dict[str, float]]:
+    """Diagnostics of a model at a state, with the effect of the state's errors."""
+    values, own = problem.diagnostics(x, params, DIAGNOSTIC)
+    if np.max(errors / problem.scale(x, params), initial=0.0) < 0.1 * DIAGNOSTIC:
+        return values, own
+    for i, error in enumerate(errors):
+        moved = x.copy()
+        moved[i] += error
+        known = np.isfinite(error) and problem.in_domain(moved, params)
+        there = problem.diagnostics(moved, params, DIAGNOSTIC)[0] if known else {}
+        own = {k: e + abs(there.get(k, np.inf) - values[k]) for k, e in own.items()}
+    return values, own
 
 
 def _with_state_errors(problem, x, params, evaluation: Evaluation, errors):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import sympy as sp
 
 from theory.errors import DerivationError
-from theory.nodes import AtProximal, GaussianExpectation, Moreau, ProximalForce
+from theory.nodes import AtProximal, GaussianExpectation, Moreau, ProximalForce, ProximalSlope
 from theory.plan import PlanarPlan
 from theory.system import SaddlePointSystem
 
@@ -20,11 +20,18 @@ class Group:
     mean: sp.Tuple
     covariance: sp.Matrix
     integrands: list[sp.Expr] = field(default_factory=list)
+    further: list[sp.Expr] = field(default_factory=list)
     offset: int = 0
+    full_offset: int = 0
+
+    @property
+    def everything(self) -> list[sp.Expr]:
+        """Integrands that are always needed, then those of diagnostics."""
+        return [*self.integrands, *self.further]
 
     @property
     def moreau(self) -> Moreau | None:
-        nodes = set().union(*(f.atoms(Moreau) for f in self.integrands))
+        nodes = set().union(*(f.atoms(Moreau) for f in self.everything))
         if len(nodes) > 1:
             raise DerivationError("one expectation may contain one Moreau envelope only")
         return next(iter(nodes), None)
@@ -39,7 +46,7 @@ class Group:
     @property
     def free_symbols(self) -> set[sp.Symbol]:
         """Symbols that the integration depends on."""
-        inner = set().union(*(f.free_symbols for f in self.integrands)) - set(self.variables)
+        inner = set().union(*(f.free_symbols for f in self.everything)) - set(self.variables)
         return inner | self.mean.free_symbols | self.covariance.free_symbols
 
     def kind(self, plan) -> str:
@@ -54,8 +61,11 @@ class Group:
         fields = set(self.moreau.field) if self.moreau else set()
         return [x for x in self.variables if x not in fields]
 
-    def at_minimiser(self, integrand: sp.Expr) -> sp.Expr:
-        """The integrand as a function of W, Z and the proximal point H (now free symbols)."""
+    def at_minimiser(self, integrand: sp.Expr, hessian: sp.Matrix) -> sp.Expr:
+        """The integrand as a function of W, Z and the proximal point H (now free symbols).
+
+        ``hessian`` stands for the Hessian of the loss there.
+        """
         moreau = self.moreau
         if moreau is None:
             return integrand
@@ -63,10 +73,10 @@ class Group:
         displacement = h - sp.Matrix(list(moreau.field))
         quadratic = (displacement.T * _block_inverse(moreau.response) * displacement)[0] / 2
         value = quadratic + moreau.loss
-        forces = {n: n.expression for n in integrand.atoms(ProximalForce)}
-        inner = {n: n.expression for n in integrand.atoms(AtProximal)}
+        inner = {n: n.expression for n in integrand.atoms(ProximalForce, AtProximal)}
+        inner |= {n: n.given(hessian) for n in integrand.atoms(ProximalSlope)}
         # no node may shadow the free H of the result, hence one replacement for all
-        return integrand.xreplace({**forces, **inner, moreau: value})
+        return integrand.xreplace({**inner, moreau: value})
 
 
 def _block_inverse(matrix: sp.Matrix) -> sp.Matrix:
@@ -81,20 +91,34 @@ def _block_inverse(matrix: sp.Matrix) -> sp.Matrix:
     return inverse
 
 
-def collect(system: SaddlePointSystem) -> tuple[list[Group], dict[GaussianExpectation, sp.Symbol]]:
-    """Groups of the system's expectations and the symbol that stands for each moment."""
+Symbols = dict[GaussianExpectation, sp.Symbol]
+
+
+def collect(system: SaddlePointSystem) -> tuple[list[Group], Symbols, Symbols]:
+    """Groups of the system's expectations, and the symbol that stands for each moment.
+
+    Twice: where only the moments that are always needed are computed, and where all are.
+    """
     groups: dict[tuple, Group] = {}
     placed = []
-    for node in system.expectations:
+    for node in [*system.expectations, *system.further_expectations]:
         group = groups.setdefault(node.measure, Group(*node.measure))
-        if node.integrand not in group.integrands:
-            group.integrands.append(node.integrand)
-        placed.append((node, group, group.integrands.index(node.integrand)))
-    offset = 0
+        if node.integrand not in group.everything:
+            always = len(placed) < len(system.expectations)
+            (group.integrands if always else group.further).append(node.integrand)
+        placed.append((node, group))
+    offset = full = 0
     for group in groups.values():
-        group.offset = offset
-        offset += len(group.integrands)
-    symbols = {
-        node: sp.Symbol(f"moments[{group.offset + k}]", real=True) for node, group, k in placed
-    }
-    return list(groups.values()), symbols
+        group.offset, group.full_offset = offset, full
+        offset, full = offset + len(group.integrands), full + len(group.everything)
+    needed, everything = {}, {}
+    for node, group in placed:
+        place = group.everything.index(node.integrand)
+        everything[node] = _moment(group.full_offset + place)
+        if place < len(group.integrands):
+            needed[node] = _moment(group.offset + place)
+    return list(groups.values()), needed, everything
+
+
+def _moment(place: int) -> sp.Symbol:
+    return sp.Symbol(f"moments[{place}]", real=True)

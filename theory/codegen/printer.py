@@ -7,7 +7,13 @@ from sympy.printing.codeprinter import CodePrinter
 from sympy.printing.pycode import PythonCodePrinter
 
 from theory.errors import DerivationError
-from theory.nodes import AtProximal, GaussianExpectation, Moreau, ProximalForce
+from theory.nodes import (
+    AtProximal,
+    GaussianExpectation,
+    Moreau,
+    ProximalForce,
+    ProximalSlope,
+)
 
 HELPERS = '''
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
@@ -42,7 +48,7 @@ def softmax(j, logits):
     return 1.0 / total
 '''
 
-_SYMBOLIC_NODES = (GaussianExpectation, Moreau, ProximalForce, AtProximal)
+_SYMBOLIC_NODES = (GaussianExpectation, Moreau, ProximalForce, ProximalSlope, AtProximal)
 
 
 class KernelPrinter(PythonCodePrinter):
@@ -148,7 +154,9 @@ class KernelPrinter(PythonCodePrinter):
     def _print_GaussianExpectation(self, expr):
         raise DerivationError(f"{expr} must be integrated before code is printed")
 
-    _print_Moreau = _print_ProximalForce = _print_AtProximal = _print_GaussianExpectation
+    _print_Moreau = _print_ProximalForce = _print_ProximalSlope = _print_AtProximal = (
+        _print_GaussianExpectation
+    )
 
 
 assert issubclass(KernelPrinter, CodePrinter)

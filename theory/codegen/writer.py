@@ -45,7 +45,7 @@ def write_module(system: SaddlePointSystem, kernels: Mapping[str, Sequence[str]]
     depend on them) conjugates. Names are deterministic: the same system gives the same text in
     every process.
     """
-    groups, moments = collect(system)
+    groups, moments, everything = collect(system)
     controls = [*system.unknowns, *(p.symbol for p in system.parameters), *system.conjugates]
     names = {x: f"c[{i}]" for i, x in enumerate(controls)}
     parts = [HEADER.format(name=system.name), HELPERS]
@@ -62,9 +62,11 @@ def write_module(system: SaddlePointSystem, kernels: Mapping[str, Sequence[str]]
         measure = _measure(group, names)
         parts.append(_suffixed(measure + text + kernel, f"_{k}"))
         late = bool(group.free_symbols & set(system.conjugates))
-        described.append({"kind": kind, "moments": len(group.integrands), **sizes, "late": late,
+        described.append({"kind": kind, "moments": len(group.integrands),
+                          "further": len(group.further), **sizes, "late": late,
                           "variables": [str(x) for x in group.variables]})  # fmt: skip
     parts += _assembly(system, moments, names)
+    parts += _diagnosis(system, everything, names)
     parts.append(f"GROUPS = {described!r}\n")
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
@@ -86,6 +88,21 @@ def function(
     body = body or ["pass"]
     lines = "\n".join(f"    {line}" for line in body)
     return f"\n\n{OPTIONS}\ndef {name}({arguments}):\n{lines}\n"
+
+
+def _integrands(name: str, arguments: str, group: Group, expressions, names, before) -> str:
+    """Fill ``out``: those that are always needed, and all if there is room for them.
+
+    ``before`` provides the Hessian, which only the further ones need.
+    """
+    count, targets = len(group.integrands), _out(expressions)
+    if not group.further:
+        return function(name, arguments, targets, expressions, names)
+    more = function(f"{name}_more", arguments, targets[count:], expressions[count:], names,
+                    before=before)  # fmt: skip
+    head = f"if len(out) > {count}: {name}_more({arguments})"
+    first = function(name, arguments, targets[:count], expressions[:count], names, before=[head])
+    return more + first
 
 
 def _entries(target: str, matrix: sp.Matrix):
@@ -111,10 +128,10 @@ def _response(group: Group) -> sp.Matrix:
 def _smooth(group: Group, system, names):
     inner = {x: f"x[{i}]" for i, x in enumerate(group.variables)}
     hoist = Hoister(inner)
-    integrands = [hoist(f) for f in group.integrands]
+    integrands = [hoist(f) for f in group.everything]
     context = function("context", "c, ctx", *_filled(hoist), names)
-    body = function("integrands", "x, ctx, out", _out(integrands), integrands,
-                    {**inner, **hoist.names})  # fmt: skip
+    inside = {**inner, **hoist.names}
+    body = _integrands("integrands", "x, ctx, out", group, integrands, inside, [])
     return context + body, {"context": max(1, len(hoist.entries))}
 
 
@@ -124,11 +141,13 @@ def _proximal(group: Group, system, names):
     h, w = list(moreau.minimiser), list(moreau.field)
     inner = {**{x: f"h[{i}]" for i, x in enumerate(h)}, **{x: f"w[{i}]" for i, x in enumerate(w)}}
     outer = {**names, **{x: f"z[{i}]" for i, x in enumerate(sources)}}
-    hoist = Hoister(inner)
+    n = len(h)
+    known = sp.Matrix(n, n, lambda i, j: sp.Symbol(f"hessian[{i}, {j}]", real=True))
+    hoist = Hoister([*inner, *known])
     loss = hoist(moreau.loss)
     gradient = [hoist(moreau.loss.diff(x)) for x in h]
     hessian = sp.Matrix(len(h), len(h), lambda i, j: hoist(moreau.loss.diff(h[i], h[j])))
-    integrands = [hoist(group.at_minimiser(f)) for f in group.integrands]
+    integrands = [hoist(group.at_minimiser(f, known)) for f in group.everything]
     plan = system.model.plan
     candidates = [list(s) for s in plan.starts] if isinstance(plan, SamplePlan) else []
     if isinstance(plan, PlanarPlan):
@@ -145,7 +164,12 @@ def _proximal(group: Group, system, names):
                      [f"gradient[{i}]" for i in range(len(h))] + places, [*gradient, *second],
                      inside)  # fmt: skip
     text += function("nd_starts", "w, ctx, starts", *_entries("starts", starts), inside)
-    text += function("nd_integrands", "w, h, ctx, out", _out(integrands), integrands, inside)
+    text += _integrands(
+        "nd_integrands", "w, h, ctx, out", group, integrands,
+        inside | {x: x.name for x in known},
+        [f"gradient, hessian = np.empty({n}), np.empty(({n}, {n}))",
+         "nd_slopes(h, ctx, gradient, hessian)"],
+    )  # fmt: skip
     where = {x: i for i, x in enumerate(group.variables)}
     sizes = {"nd_context": max(1, len(hoist.entries)), "starts": starts.shape[0],
              "tensor": isinstance(plan, TensorPlan),
@@ -163,9 +187,11 @@ def _planar(group: Group, system, names):
         turn |= dict(zip(pair, back * sp.Matrix(axes), strict=True))
     # sources and fields appear in many places; the loss is a function of H and Z alone
     loss = group.envelope.loss.xreplace(turn)
-    hoist = Hoister([a, b, u, v])
+    second = sp.symbols("l_uu l_uv l_vv", real=True)
+    hoist = Hoister([a, b, u, v, *second])
+    hessian = back * sp.Matrix([[second[0], second[1]], [second[1], second[2]]]) * back.T
     slopes = [loss.diff(*d) for d in ((u,), (v,), (u, u), (u, v), (v, v))]
-    integrands = [hoist(group.at_minimiser(f).xreplace(turn)) for f in group.integrands]
+    integrands = [hoist(group.at_minimiser(f, hessian).xreplace(turn)) for f in group.everything]
     hoisted = [hoist(s) for s in slopes]
     value = hoist(loss)
     inside = {**{x: x.name for x in (a, b, u, v)}, **hoist.names}
@@ -174,7 +200,11 @@ def _planar(group: Group, system, names):
     text += function("loss", "u, v, ctx", ["value"], [value], inside, returns=True)
     text += function("derivatives", "u, v, ctx", ["value", "l_u", "l_v", "l_uu", "l_uv", "l_vv"],
                      [value, *hoisted], inside, returns=True)  # fmt: skip
-    text += function("moments", "a, b, u, v, ctx, out", _out(integrands), integrands, inside)
+    text += _integrands(
+        "moments", "a, b, u, v, ctx, out", group, integrands,
+        inside | {x: x.name for x in second},
+        ["_l, _l_u, _l_v, l_uu, l_uv, l_vv = derivatives(u, v, ctx)"],
+    )  # fmt: skip
     order = [list(group.variables).index(x) for x in (*plan.source, *plan.field)]
     return text, {
         "context": max(1, len(hoist.entries)),
@@ -255,6 +285,20 @@ def _assembly(system: SaddlePointSystem, moments, names) -> list[str]:
         "ANSAETZE": tuple(a.name for a in system.ansaetze),
     }
     return [*parts, *(f"{name} = {value!r}" for name, value in facts.items())]
+
+
+def _diagnosis(system: SaddlePointSystem, everything, names) -> list[str]:
+    """From all moments to diagnostics and transverse stability."""
+    hats = {h: e.xreplace(everything) for h, e in system.conjugates.items()}
+    wanted = [*system.diagnostics.values(), *system.transverse.values()]
+    expressions = [e.xreplace(everything).xreplace(hats) for e in wanted]
+    known = {**names, **{s: s.name for s in everything.values()}}
+    pairs = tuple((str(x), str(y)) for x, y in system.transverse)
+    return [
+        function("diagnose", "c, moments, out", _out(expressions), expressions, known),
+        f"DIAGNOSTICS = {tuple(system.diagnostics)!r}",
+        f"TRANSVERSE = {pairs!r}",
+    ]
 
 
 def _out(expressions) -> list[str]:

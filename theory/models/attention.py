@@ -136,6 +136,7 @@ def attention(
         parameters=[p for p in PARAMETERS.values() if p.symbol in used and p.symbol not in fixed],
         domain=[put(c) for c in layer.domain()],
         observables={k: put(v) for k, v in observables.items()},
+        diagnostics={k: put(v) for k, v in layer.diagnostics().items()},
         reductions=[_with_fixed(r, fixed) for r in reductions if _allowed(r, fixed)],
         branches=_branches(op),
         scales={k: put(v) for k, v in layer.scales().items()},

@@ -193,6 +193,25 @@ class LowRankLayer:
             scales |= {x: size[kind] for kind in self.op.kinds for x in M[kind][k]}
         return scales
 
+    def diagnostics(self) -> dict[str, sp.Expr]:
+        """Replicon, and how much of the response the jumps of the proximal point carry.
+
+        The smooth part of the stability condition of replica symmetry is replicon < 1; it is
+        formally violated where the jumps take back a part of Vhat, the share `jump_measure` of its
+        smooth part. For rank one and at most three tokens.
+        """
+        op, n = self.op, range(self.op.tokens)
+        if op.rank != 1 or op.tokens > 3:
+            return {}
+        V, hats = [op.matrices["V"][k][0] for k in n], op.matrices["Vhat"]
+        square = sum(V[i] * V[j] * self.moreau.slope(i, j) ** 2 for i in n for j in n)
+        smooth = sum(g * self.moreau.slope(k, k) for k, g in enumerate(self.gamma))
+        total = sum(g * hat[0] for g, hat in zip(self.gamma, hats, strict=True))
+        return {
+            "replicon": self.alpha * self.measure(square),
+            "jump_measure": 1 + total / (self.alpha * self.measure(smooth)),
+        }
+
     def observables(self) -> dict[str, sp.Expr]:
         """Parts of the training energy, and the test error (loss at the bare field)."""
         bare = dict(zip(self.op.minimisers, self.op.fields, strict=True))

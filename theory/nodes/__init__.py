@@ -1,7 +1,7 @@
 """Symbolic nodes that SymPy lacks: stable functions, Gaussian expectations, Moreau envelopes."""
 
 from theory.nodes.gaussian import GaussianExpectation, expand_expectations, tidy_expectations
-from theory.nodes.moreau import AtProximal, Moreau, ProximalForce
+from theory.nodes.moreau import AtProximal, Moreau, ProximalForce, ProximalSlope
 from theory.nodes.stable import LogGaussianTail, Logistic, Softmax, Softplus
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Logistic",
     "Moreau",
     "ProximalForce",
+    "ProximalSlope",
     "Softmax",
     "Softplus",
     "expand_expectations",

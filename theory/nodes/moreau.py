@@ -77,6 +77,10 @@ class Moreau(_Bound):
         """Component ``i`` of ``g``; minus the derivative with respect to ``W_i``."""
         return ProximalForce(self, sp.Integer(i))
 
+    def slope(self, i: int, j: int) -> ProximalSlope:
+        """Smooth part of the derivative of ``g_i`` with respect to ``W_j``."""
+        return ProximalSlope(self, sp.Integer(i), sp.Integer(j))
+
     def _eval_derivative(self, s):
         n = len(self.minimiser)
         g = [self.force(i) for i in range(n)]
@@ -139,6 +143,43 @@ class ProximalForce(_Jumping):
 
     def _sympystr(self, printer):
         return f"g{self.index + 1}"
+
+
+class ProximalSlope(_Jumping):
+    """``dg_i/dW_j`` where it exists: the smooth part, without the jumps of ``g``.
+
+    With L the Hessian of the loss at the proximal point it is ``-(1 + L V)^{-1} L``.
+    """
+
+    def __new__(cls, moreau, i, j):
+        return super().__new__(cls, moreau, sp.sympify(i), sp.sympify(j))
+
+    moreau = property(lambda self: self.args[0])
+    indices = property(lambda self: (int(self.args[1]), int(self.args[2])))
+
+    def given(self, hessian: sp.Matrix) -> sp.Expr:
+        """The same quantity in terms of the Hessian of the loss at the proximal point."""
+        matrix = sp.eye(hessian.rows) + hessian * self.moreau.response
+        i, j = self.indices
+        return -(matrix.adjugate() * hessian)[i, j] / matrix.det()
+
+    @property
+    def expression(self) -> sp.Expr:
+        """The same quantity as a function of the proximal point."""
+        return self.given(sp.hessian(self.moreau.loss, list(self.moreau.minimiser)))
+
+    @property
+    def free_symbols(self):
+        return self.moreau.free_symbols
+
+    def _latex(self, printer, exp=None):
+        i, j = self.indices
+        body = rf"\partial_{{W_{{{j + 1}}}}} g_{{{i + 1}}}"
+        return body if exp is None else rf"\left({body}\right)^{{{exp}}}"
+
+    def _sympystr(self, printer):
+        i, j = self.indices
+        return f"dg{i + 1}/dW{j + 1}"
 
 
 class AtProximal(_Jumping):
