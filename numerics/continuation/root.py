@@ -22,6 +22,7 @@ def root(
     span: tuple[float, float] = (0.3, 10.0),
     *,
     guess: float | None = None,
+    start: Solution | None = None,
     accuracy: float = 1e-7,
     callback: Callable[[dict], Any] | None = None,
 ) -> Transition:
@@ -35,6 +36,8 @@ def root(
         ``difference_of("test_error", "baseline_error")``.
     guess : float, optional
         Start of the secant iteration.
+    start : Solution, optional
+        On the branch, near the guess.
 
     Returns
     -------
@@ -46,9 +49,9 @@ def root(
     name = problem.branch or "solution"
     here = guess if guess is not None else values.get(parameter, 0.5 * (low + high))
     here = min(max(here, low), high)
-    state: Solution | None = None
-    kind = ""
+    state, kind = start, start.kind if start is not None else ""
     seen: list[tuple[float, float, float]] = []
+    levels: list[float] = []
     status, level, slope, spent = Status.MAX_STEPS, LOOSE, math.nan, 0
     for _ in range(25):
         point = {**values, parameter: here}
@@ -65,14 +68,17 @@ def root(
             break
         value, error = function(state)
         seen.append((here, value, error))
+        levels.append(level)
         if callback is not None:
             callback({"stage": "searching", parameter: here, "value": value})
         if len(seen) < 2:
-            here = min(here * 1.05 if here else 0.01 * (high - low), high)
+            reach = 0.05 * min(abs(here) or math.inf, high - low)
+            here = here + reach if here + reach <= high else here - reach
             continue
         (x0, f0, e0), (x1, f1, e1) = seen[-2:]
-        # points too close to tell from noise keep the slope of the points before
-        if x1 != x0 and abs(f1 - f0) > (3 * (e0 + e1) if math.isfinite(slope) else 0.0):
+        # points too close to tell from noise, or of two accuracies, keep the slope from before
+        told = abs(f1 - f0) > 3 * (e0 + e1) and levels[-1] == levels[-2]
+        if x1 != x0 and (told or not math.isfinite(slope)):
             slope = (f1 - f0) / (x1 - x0)
         step = -f1 / slope if slope else math.nan
         if not math.isfinite(step):

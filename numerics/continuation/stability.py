@@ -7,9 +7,12 @@ descent). A state is stable if no rate is positive.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from numerics.protocol import ProblemLike
+from numerics.solvers import Solution
 from numerics.solvers.derivatives import state_jacobian
 
 
@@ -45,3 +48,17 @@ def rates(problem: ProblemLike, jacobian: np.ndarray) -> np.ndarray:
 def unstable(values: np.ndarray) -> int:
     """Number of growing directions."""
     return int(np.sum(values.real > 0))
+
+
+def softest(problem, accuracy: float) -> Callable[[Solution], tuple[float, float]]:
+    """Function for `root`: the transverse rate nearest to zero, and its error.
+
+    Transverse rates belong to order parameters that vanish on the problem's branch.
+    """
+
+    def function(solution: Solution) -> tuple[float, float]:
+        _, matrix, errors = problem.transverse(solution.x, solution.params, accuracy)
+        values = rates(problem, matrix).real
+        return float(values[np.argmin(np.abs(values))]), float(np.max(errors.sum(axis=1)))
+
+    return function

@@ -12,7 +12,15 @@ from scipy.optimize import brentq
 from numerics.continuation import polish
 from numerics.continuation.equations import BranchEquations
 from numerics.continuation.event import Event
-from numerics.continuation.stability import embed, full_jacobian, rates, unstable, whole
+from numerics.continuation.root import root
+from numerics.continuation.stability import (
+    embed,
+    full_jacobian,
+    rates,
+    softest,
+    unstable,
+    whole,
+)
 from numerics.continuation.tracer import Corrected, CurvePoint, correct, make_point
 from numerics.solvers.derivatives import slope_noise
 from numerics.solvers.solution import Solution, make_solution
@@ -104,12 +112,12 @@ class Watcher:
         self.latest = (new, after)
         groups: list[list[Root]] = []
         merge = 1e-5 if self.equations.exact else 1e-2
-        for root in sorted(roots, key=lambda r: r.place):
-            together = groups and root.place - groups[-1][-1].place <= merge
-            if together and root.test != "user" and groups[-1][0].test != "user":
-                groups[-1].append(root)
+        for zero in sorted(roots, key=lambda r: r.place):
+            together = groups and zero.place - groups[-1][-1].place <= merge
+            if together and zero.test != "user" and groups[-1][0].test != "user":
+                groups[-1].append(zero)
             else:
-                groups.append([root])
+                groups.append([zero])
         events = [self._event(here, new, group, before, after) for group in groups]
         if self.equations.exact and (self._edge(here) or self._edge(new)):
             # differences are poor within a step of the domain's edge: only what Newton confirms
@@ -284,6 +292,10 @@ class Watcher:
         v, _, _ = polish.null_vectors(full)
         scale, rows = point.scale, point.row_scale
         noise = self._rate_noise(point, here, new, index)
+        if not self.equations.exact and hasattr(self.problem, "transverse"):
+            found = self._softened(point, here, new)
+            if found is not None:
+                return Event(**{**found, "direction": v, "details": dict(gains)})
         if self.equations.exact:
             system = polish.singular_system(self.equations, scale, rows, transverse=True)
             done = polish.newton(system, np.append(point.y, v), len(point.y),
@@ -291,6 +303,24 @@ class Watcher:
             if self._accept(done, point, here, new):
                 return self._polished(done, "pitchfork", v, True, dict(gains), noise)
         return self._located(point, here, new, "pitchfork", noise, v, True, dict(gains))
+
+    def _softened(self, point, here, new) -> dict | None:
+        """Root of a transverse rate, which is known to quadrature accuracy, along the branch."""
+        low, high = sorted((float(here.y[-1]), float(new.y[-1])))
+        accuracy = min(self.equations.accuracy, 1e-6)
+        found = root(
+            self.problem, softest(self.problem, accuracy), self.equations.params,
+            self.equations.parameter, (low, high), guess=float(point.y[-1]),
+            start=self.solution(point.y, point.steps, point.jacobian), accuracy=accuracy,
+        )  # fmt: skip
+        if found.status is not Status.CONVERGED:
+            return None
+        return {
+            "kind": "pitchfork", "parameter": found.parameter, "value": found.value,
+            "error": found.error, "interval": found.interval, "residual": abs(found.residual),
+            "status": "polished", "states": found.states, "params": dict(self.equations.params),
+            "transverse": True,
+        }  # fmt: skip
 
     def _user(self, point, here, new, name: str) -> Event:
         noise = 1e-14 * abs(point.y[-1]) if self.equations.exact else self._drift(point)
