@@ -3,11 +3,12 @@
 from numerics.continuation.boundary import Boundary, phase_boundary
 from numerics.continuation.branch import Branch
 from numerics.continuation.crossing import crossing
-from numerics.continuation.curves import SingularCurve, branch_point_curve, fold_curve
+from numerics.continuation.curves import branch_point_curve, fold_curve, observable_curve
 from numerics.continuation.diagram import Diagram, diagram
 from numerics.continuation.event import Event
 from numerics.continuation.follow import follow, resume
 from numerics.continuation.root import root
+from numerics.continuation.singular import SingularCurve
 from numerics.continuation.tracer import Settings
 from numerics.continuation.transition import Transition
 
@@ -24,6 +25,7 @@ __all__ = [
     "diagram",
     "fold_curve",
     "follow",
+    "observable_curve",
     "phase_boundary",
     "resume",
     "root",

@@ -8,87 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
+from numerics.continuation.conditions import condition_curve, difference, softening
 from numerics.continuation.event import Event
+from numerics.continuation.singular import SingularCurve, SpecialPoint
 from numerics.continuation.tracer import CurvePoint, Settings, correct, make_point, start, trace
+from numerics.continuation.transition import Transition
 from numerics.continuation.weights import limit
 from numerics.protocol import ProblemLike
 from numerics.solvers.derivatives import differentiable, parameter_slope, state_jacobian
-from numerics.solvers.solution import _finite
 from numerics.status import Status
 from theory.errors import ParameterError, SpinodalError
 
 NEAR = 0.02  # an order parameter below this (natural units) is about to vanish
-
-
-@dataclass(frozen=True)
-class SpecialPoint:
-    """A cusp on a fold curve, or a tricritical point on a curve of branch points."""
-
-    kind: str
-    values: dict[str, float]
-    errors: dict[str, float]
-    state: dict[str, float]
-
-    def to_dict(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-
-@dataclass
-class SingularCurve:
-    """A curve of folds (spinodal line) or of branch points in two parameters.
-
-    Attributes
-    ----------
-    kind : {"fold", "branch point"}
-    parameters : (str, str)
-        The one in which the event was found, and the second one.
-    values : (points, 2) array
-        Of both parameters.
-    states : (points, unknowns) array
-    residuals : (points,) array
-    special : list of SpecialPoint
-    ends : list of Status
-        Why each end was reached.
-    """
-
-    kind: str
-    parameters: tuple[str, str]
-    unknowns: tuple[str, ...]
-    values: np.ndarray
-    states: np.ndarray
-    residuals: np.ndarray
-    special: list[SpecialPoint] = field(default_factory=list)
-    ends: list[Status] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        """A parameter or an unknown along the curve."""
-        if name in self.parameters:
-            return self.values[:, self.parameters.index(name)]
-        return self.states[:, self.unknowns.index(name)]
-
-    def to_dict(self) -> dict[str, Any]:
-        rows = [
-            {**dict(zip(self.parameters, map(float, p), strict=True)),
-             "state": dict(zip(self.unknowns, map(float, x), strict=True)),
-             "residual": _finite(float(r))}
-            for p, x, r in zip(self.values, self.states, self.residuals, strict=True)
-        ]  # fmt: skip
-        return {
-            "kind": self.kind,
-            "parameters": list(self.parameters),
-            "points": rows,
-            "special": [s.to_dict() for s in self.special],
-            "end_reason": [e.name.lower() for e in self.ends],
-        }
 
 
 class _Singular:
@@ -259,8 +195,14 @@ def branch_point_curve(
 ) -> SingularCurve:
     """Trace a branch point in a second parameter; tricritical points on it are located.
 
-    Parameters and errors are those of `fold_curve`.
+    Parameters and errors are those of `fold_curve`. A branch point that leaves the problem's own
+    unknowns (a transverse one) is traced for systems with proximal points as well.
     """  # fmt: skip
+    if event.transverse and event.kind == "pitchfork" and hasattr(problem, "transverse"):
+        return condition_curve(
+            problem, softening, event.state, (event.parameter, parameter), span, kind=event.kind,
+            over=over, settings=settings, callback=callback,
+        )  # fmt: skip
     if event.kind not in ("pitchfork", "transcritical", "branch point") or event.transverse:
         raise ParameterError(
             f"a curve of branch points starts from one (of the problem's own unknowns), not from "
@@ -399,3 +341,47 @@ def _locate(equations, a: CurvePoint, b: CurvePoint, function, kind: str) -> Spe
         return None
     state = dict(zip(equations.problem.unknowns, map(float, point.y[: equations.n]), strict=True))
     return SpecialPoint(kind, names, errors, state)
+
+
+def observable_curve(
+    found: Transition,
+    parameter: str,
+    span: tuple[float, float],
+    *,
+    observables: tuple[str, str],
+    problem: ProblemLike,
+    over: tuple[float, float] | None = None,
+    settings: Settings | None = None,
+    callback: Callable[[dict], Any] | None = None,
+) -> SingularCurve:
+    """Trace where two observables are equal on a branch, in a second parameter.
+
+    Parameters
+    ----------
+    found : Transition
+        From `root` with `difference_of` the same two observables.
+    parameter, span : str, (low, high)
+        The second parameter.
+    observables : (str, str)
+    problem : Problem
+        The branch's.
+    over : (low, high), optional
+        Bounds on the first parameter.
+
+    Raises
+    ------
+    ParameterError
+        If nothing was found to start from, or for an unknown name.
+    """
+    if found.kind != "observable" or not found.status.success:
+        raise ParameterError(f"a curve of equal observables starts where they are equal: "
+                             f"{found.message}")  # fmt: skip
+    unknown = [o for o in observables if o not in getattr(problem, "observables", ())]
+    if unknown:
+        raise ParameterError(f"{problem.name} has no observable {unknown[0]!r}; it has: "
+                             f"{', '.join(getattr(problem, 'observables', ()))}")  # fmt: skip
+    return condition_curve(
+        problem, difference(*observables), next(iter(found.states.values())),
+        (found.parameter, parameter), span, kind=" = ".join(observables), over=over,
+        settings=settings, callback=callback,
+    )  # fmt: skip

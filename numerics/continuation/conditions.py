@@ -1,0 +1,214 @@
+"""States on which one more condition holds, traced in two parameters.
+
+y = (state, first parameter, second parameter); the equations are those of the state and g = 0, with
+g a transverse rate of the branch (a line of pitchforks) or the difference of two observables. These
+curves need no derivative of the Jacobian, so that they serve systems with proximal points as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from numerics.continuation.singular import SingularCurve
+from numerics.continuation.stability import rates
+from numerics.continuation.tracer import CurvePoint, Settings, start, trace
+from numerics.protocol import ProblemLike, equation_scale
+from numerics.solvers import Solution
+from numerics.solvers.derivatives import (
+    LOOSE,
+    differentiable,
+    inside,
+    parameter_slope,
+    state_jacobian,
+)
+from numerics.status import Status
+from theory.errors import ParameterError, SpinodalError
+
+# value and error of g at a state
+Condition = Callable[[ProblemLike, np.ndarray, Mapping[str, float], float], tuple[float, float]]
+
+
+def softening(problem, x, params, accuracy: float) -> tuple[float, float]:
+    """The transverse rate nearest to zero."""
+    _, matrix, errors = problem.transverse(x, params, accuracy)
+    values = rates(problem, matrix).real
+    return float(values[np.argmin(np.abs(values))]), float(np.max(errors.sum(axis=1)))
+
+
+def difference(a: str, b: str) -> Condition:
+    """Of two observables."""
+
+    def condition(problem, x, params, accuracy: float) -> tuple[float, float]:
+        found = problem.evaluate(x, params, accuracy)
+        value = found.observables[a] - found.observables[b]
+        return value, found.observable_errors[a] + found.observable_errors[b]
+
+    return condition
+
+
+class ConditionEquations:
+    """Equations of a state and one condition; see `numerics.continuation.equations`."""
+
+    def __init__(self, problem: ProblemLike, condition: Condition, parameters: tuple[str, str],
+                 params: Mapping[str, float], widths: tuple[float, float],
+                 accuracy: float):  # fmt: skip
+        self.problem, self.condition, self.parameters = problem, condition, parameters
+        self.params, self.widths, self.accuracy = dict(params), widths, accuracy
+        self.names = (*problem.unknowns, *parameters)
+        self.exact, self.tolerance = False, accuracy
+        self.unit = 1.0  # of the condition; set from its slopes at the first point
+
+    def at(self, y) -> tuple[np.ndarray, dict[str, float]]:
+        values = dict(zip(self.parameters, map(float, y[-2:]), strict=True))
+        return y[:-2], {**self.params, **values}
+
+    def residual(self, y) -> np.ndarray:
+        x, params = self.at(y)
+        value, _ = self.condition(self.problem, x, params, self.accuracy)
+        return np.append(self.problem.residual(x, params, self.accuracy), value)
+
+    def jacobian(self, y) -> np.ndarray:
+        x, params = self.at(y)
+        slopes = [parameter_slope(self.problem, x, params, p, self.accuracy)
+                  for p in self.parameters]  # fmt: skip
+        state = state_jacobian(self.problem, x, params, self.accuracy)
+        last = [self._slope(y, k, size) for k, size in enumerate(self.scale(y))]
+        return np.vstack([np.column_stack([state, *slopes]), last])
+
+    def _slope(self, y, k: int, size: float) -> float:
+        """Central difference of the condition; one-sided at the edge of the domain."""
+        h, level = 2e-3 * size, max(self.accuracy, LOOSE)
+        ends = []
+        for sign in (1.0, -1.0):
+            there = y.copy()
+            there[k] += sign * h
+            if not self.inside(there):
+                there, sign = y, 0.0
+            x, params = self.at(there)
+            ends.append((sign, self.condition(self.problem, x, params, level)[0]))
+        (ahead, high), (behind, low) = ends
+        return (high - low) / (h * (ahead - behind)) if ahead != behind else math.nan
+
+    def scale(self, y) -> np.ndarray:
+        x, params = self.at(y)
+        own = [min(max(abs(v), 0.1 * w), w) for v, w in zip(y[-2:], self.widths, strict=True)]
+        return np.concatenate([self.problem.scale(x, params), own])
+
+    def row_scale(self, y) -> np.ndarray:
+        return np.append(equation_scale(self.problem, *self.at(y)), self.unit)
+
+    def inside(self, y) -> bool:
+        return inside(self.problem, *self.at(y))
+
+    def error(self, point: CurvePoint) -> float:
+        """Of the first parameter at a given value of the second one."""
+        x, params = self.at(point.y)
+        found = self.problem.evaluate(x, params, self.accuracy)
+        value, doubt = self.condition(self.problem, x, params, self.accuracy)
+        bound = np.append(np.abs(found.residual) + found.residual_error, abs(value) + doubt)
+        try:
+            inverse = np.linalg.inv(point.jacobian[:, :-1])
+        except np.linalg.LinAlgError:
+            return math.inf
+        return float((np.abs(inverse) @ bound)[-1])
+
+
+def condition_curve(
+    problem: ProblemLike,
+    condition: Condition,
+    state: Solution,
+    parameters: tuple[str, str],
+    span: tuple[float, float],
+    *,
+    kind: str,
+    over: tuple[float, float] | None = None,
+    accuracy: float | None = None,
+    settings: Settings | None = None,
+    callback: Callable[[dict], Any] | None = None,
+) -> SingularCurve:
+    """Trace the states of one branch on which a condition holds, in two parameters, both ways.
+
+    Parameters
+    ----------
+    problem : Problem
+    condition : callable
+        `softening`, or `difference` of two observables.
+    state : Solution
+        A state on which the condition (nearly) holds.
+    parameters : (str, str)
+        The one that is solved for, and the one along which is traced.
+    span : (low, high)
+        Of the second parameter.
+    kind : str
+        What to call the curve.
+    over : (low, high), optional
+        Bounds on the first parameter.
+    accuracy : float, optional
+        Of the expectations: 1e-10 for smooth systems, else 1e-5.
+
+    Raises
+    ------
+    ParameterError
+        For an unknown parameter, or a state outside the range.
+    SpinodalError
+        If the curve cannot be started.
+    """
+    first, second = parameters
+    for name in parameters:
+        if name not in state.params:
+            raise ParameterError(f"unknown parameter {name!r}; {problem.name} has: "
+                                 f"{', '.join(state.params)}")  # fmt: skip
+    low, high = sorted(map(float, span))
+    here, value = state.params[second], state.params[first]
+    if not low <= here <= high:
+        raise ParameterError(f"the state is at {second} = {here:g}, outside {span}")
+    smooth = differentiable(problem)
+    widths = (over[1] - over[0] if over else max(abs(value), 1e-2), high - low)
+    rest = {k: v for k, v in state.params.items() if k not in parameters}
+    equations = ConditionEquations(problem, condition, parameters, rest, widths,
+                                   accuracy or (1e-10 if smooth else 1e-5))  # fmt: skip
+    y = np.concatenate([state.x, [value, here]])
+    slopes = equations.jacobian(y)[-1] * equations.scale(y)
+    equations.unit = max(float(np.max(np.abs(slopes[-2:]))), 1e-300)
+    toward = np.zeros(len(y))
+    toward[-1] = 1.0
+    begin = start(equations, y, toward)
+    if isinstance(begin, Status):
+        raise SpinodalError(f"the curve cannot be started at {first} = {value:g}, {second} = "
+                            f"{here:g}: {begin.message()}")  # fmt: skip
+    bounds = {len(y) - 1: (low, high)}
+    if over is not None:
+        bounds[len(y) - 2] = tuple(sorted(over))
+    settings = settings or Settings(
+        step=0.05, longest=0.15, angle=0.25, shortest=1e-7 if smooth else 1e-3
+    )
+
+    def watch(a, b, length):
+        if callback is None:
+            return None
+        at = float(b.y[-1])
+        answer = callback({"stage": "tracing", second: at, "fraction": (at - low) / (high - low)})
+        return Status.USER_STOP if answer is not None and not answer else None
+
+    def one_way(point):
+        points, end = [point], Status.MAX_STEPS
+        for new in trace(equations, point, settings, bounds=bounds, watch=watch):
+            if isinstance(new, Status):
+                end = new
+            else:
+                points.append(new)
+        return points, end
+
+    up, end_up = one_way(begin)
+    down, end_down = one_way(CurvePoint(**{**vars(begin), "tangent": -begin.tangent}))
+    points = down[:0:-1] + up
+    return SingularCurve(
+        kind, parameters, problem.unknowns,
+        np.array([p.y[-2:] for p in points]), np.array([p.y[:-2] for p in points]),
+        np.array([p.residual for p in points]), [], [end_down, end_up],
+        np.array([equations.error(p) for p in points]),
+    )  # fmt: skip
