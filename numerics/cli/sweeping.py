@@ -44,8 +44,11 @@ def sweep(
     *,
     over: Annotated[
         list[str] | None,
-        Parameter(name="--over", negative=(), help="NAME=LO:HI:COUNT or NAME=LO:HI:COUNT:log; "
-                  "repeat for a grid."),
+        Parameter(
+            name="--over",
+            negative=(),
+            help="NAME=LO:HI:COUNT or NAME=LO:HI:COUNT:log; repeat for a grid.",
+        ),
     ] = None,
     branch: Annotated[
         list[str] | None,

@@ -102,25 +102,34 @@ class Store:
 
     def _prepare(self) -> None:
         with self._guarded():
-            self._check(self._number("application_id"), self._number("user_version"))
+            with self._transaction(""):
+                self._check()
             self._log_ahead()
             # a killed process loses nothing; a power cut at most the last rows, never the file
             self._base.execute("PRAGMA synchronous = NORMAL")
-            self._base.execute("BEGIN IMMEDIATE")
-            try:
-                self._check(self._number("application_id"), self._number("user_version"))
+            with self._transaction("IMMEDIATE"):
+                self._check()
                 self._base.execute(_TABLE)
                 self._base.execute(f"PRAGMA application_id = {APPLICATION}")
                 self._base.execute(f"PRAGMA user_version = {SCHEMA}")
-                self._base.execute("COMMIT")
-            except BaseException:
+
+    @contextlib.contextmanager
+    def _transaction(self, kind: str) -> Iterator[None]:
+        self._base.execute(f"BEGIN {kind}")
+        try:
+            yield
+            self._base.execute("COMMIT")
+        except BaseException:
+            if self._base.in_transaction:
                 self._base.execute("ROLLBACK")
-                raise
+            raise
 
     def _number(self, pragma: str) -> int:
         return self._base.execute(f"PRAGMA {pragma}").fetchone()[0]
 
-    def _check(self, application: int, schema: int) -> None:
+    def _check(self) -> None:
+        """In a transaction, for another process may be making the file at this moment."""
+        application, schema = self._number("application_id"), self._number("user_version")
         tables = self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if application == 0 and tables == 0:
             return

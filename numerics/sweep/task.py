@@ -32,7 +32,8 @@ def execute(task: Task) -> Outcome:
     Raises
     ------
     SpinodalError
-        If this process runs another version than the one that the key names.
+        If this process runs another version than the one that the key names. What goes wrong with
+        the code itself, before any solve, is raised too: it would for every task.
     """
     if task.key.version != theory.__version__:
         raise SpinodalError(
@@ -41,12 +42,12 @@ def execute(task: Task) -> Outcome:
         )
     if not driving:
         os.environ.setdefault("SPINODAL_THREADS", "1")
+    problem = unpack(task.problem)
     begun = time.perf_counter()
     try:
         solution = locate(
-            unpack(task.problem), json.loads(task.key.point), accuracy=task.key.accuracy,
-            raise_on_failure=False,
-        )  # fmt: skip
+            problem, json.loads(task.key.point), accuracy=task.key.accuracy, raise_on_failure=False
+        )
         return Outcome.of(solution, time.perf_counter() - begun)
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"
