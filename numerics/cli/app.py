@@ -1,4 +1,4 @@
-"""``spinodal derive | solve | transition | branch | diagram | boundary | models``."""
+"""``spinodal derive | solve | transition | branch | diagram | boundary | sweep | models``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
-from numerics.cli import output, tracing
+from numerics.cli import output, sweeping, tracing
 from numerics.cli.options import Accuracy, Between, Json, ModelName, Plot, Settings
 from theory.errors import ConvergenceError, SpinodalError
 
@@ -126,8 +126,8 @@ def transition(
     return 0 if found.status.success else 1
 
 
-for traced in (tracing.branch, tracing.diagram, tracing.boundary):
-    app.command(traced)
+for command in (tracing.branch, tracing.diagram, tracing.boundary, sweeping.sweep):
+    app.command(command)
 
 
 def main(arguments: list[str] | None = None) -> None:

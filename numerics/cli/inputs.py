@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from theory.derive import check_values
 from theory.errors import ModelError, ParameterError
 from theory.free_energy import FreeEnergy
 from theory.models import get
+
+if TYPE_CHECKING:
+    from numerics.sweep import Grid
 
 
 def parse_settings(settings: list[str] | None) -> dict[str, float]:
@@ -106,3 +110,32 @@ def parse_range(over: str, option: str = "--over") -> tuple[str, tuple[float, fl
     if not span[0] < span[1]:
         raise ParameterError(f"{option} {over!r}: the lower end {low} is not below {high}")
     return name.strip(), span
+
+
+def parse_grid(over: list[str] | None, settings: list[str] | None) -> Grid:
+    """``["alpha=0.1:4:40", "omega=0.02:0.7:30:log"]`` as a grid."""
+    from numerics.sweep import Grid, spaced
+
+    axes = {}
+    for item in over or []:
+        name, separator, text = item.partition("=")
+        name, words = name.strip(), text.split(":")
+        if not (separator and name) or len(words) not in (3, 4) or words[3:] not in ([], ["log"]):
+            raise ParameterError(
+                f"--over {item!r} is not of the form NAME=LO:HI:COUNT or NAME=LO:HI:COUNT:log"
+            )
+        if name in axes:
+            raise ParameterError(f"{name} is given twice; keep one --over {name}")
+        if name in parse_settings(settings):
+            raise ParameterError(f"{name} is given twice: with --set and with --over")
+        low, high = parse_number(words[0], name), parse_number(words[1], name)
+        if not words[2].strip().isdecimal():
+            raise ParameterError(f"--over {item!r}: the count {words[2]!r} is not a whole number")
+        try:
+            axes[name] = spaced(low, high, int(words[2]), log=len(words) == 4)
+        except ParameterError as error:
+            raise ParameterError(f"--over {item!r}: {error}") from None
+    if not axes:
+        raise ParameterError("give a parameter, its range and the number of values with "
+                             "--over NAME=LO:HI:COUNT")  # fmt: skip
+    return Grid(axes)
