@@ -126,6 +126,10 @@ def correct(
             move = -np.linalg.solve(bordered, right)
         except np.linalg.LinAlgError:
             return Corrected(y, None, size, steps, Status.SINGULAR)
+        if np.count_nonzero(normal) == 1:
+            # held exactly, so that a component on the edge of the domain stays there
+            held = int(np.argmax(np.abs(normal)))
+            move[held] = (guess[held] - y[held]) / scale[held]
         if not np.all(np.isfinite(move)):
             return Corrected(y, None, size, steps, Status.SINGULAR)
         new, length = y + scale * move, 1.0
@@ -274,6 +278,8 @@ def trace(
             yield why
             return
         new = advance(equations, here, length, settings, previous)
+        if new is Status.LEFT_DOMAIN:
+            new = _onto_edge(equations, here, length, bounds)
         if isinstance(new, Status):
             why = new if new in (Status.LEFT_DOMAIN, Status.NON_FINITE) else Status.STEP_TOO_SMALL
             length /= 2
@@ -287,7 +293,9 @@ def trace(
             continue
         ended = False
         crossed = _first_crossed(here, new, bounds)
-        if crossed is not None:
+        if crossed is not None and new.y[crossed[0]] == crossed[1]:
+            ended = True
+        elif crossed is not None:
             final = _onto_bound(equations, here, new, *crossed)
             if final is None:
                 length /= 2
@@ -337,6 +345,16 @@ def _first_crossed(here: CurvePoint, new: CurvePoint, bounds):
                 if best is None or fraction < best[2]:
                     best = (k, limit, fraction)
     return best
+
+
+def _onto_edge(equations, here: CurvePoint, length: float, bounds) -> CurvePoint | Status:
+    """The point on a bound that is the domain's own edge, where no step leads beyond."""
+    beyond = replace(here, y=here.y + length * here.scale * here.tangent)
+    crossed = _first_crossed(here, beyond, bounds)
+    if crossed is None:
+        return Status.LEFT_DOMAIN
+    found = _onto_bound(equations, here, beyond, *crossed)
+    return Status.LEFT_DOMAIN if found is None else found
 
 
 def _onto_bound(equations, here, new, k, limit, fraction) -> CurvePoint | None:
