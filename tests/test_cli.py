@@ -87,6 +87,9 @@ BAD = [
     (["transition", "--set", "alpha=1", "--over", "alpha=1:2"], "given twice"),
     (["transition", "ridge"], "declares no transition"),
     (["nonsense"], "nonsense"),
+    (["solve", "atention"], "did you mean 'attention'?"),
+    (["solve", "--branch", "semnatic"], "did you mean 'semantic'?"),
+    (["solve", "--set", "alhpa=1"], "did you mean 'alpha'?"),
 ]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import sympy as sp
 
-from theory.errors import AnsatzError, DerivationError, ParameterError
+from theory.errors import AnsatzError, DerivationError, ParameterError, near
 from theory.free_energy import Ansatz, FreeEnergy
 from theory.nodes import GaussianExpectation, expand_expectations, tidy_expectations
 from theory.stability import jacobian_block
@@ -66,7 +66,8 @@ def derive(
         named = {a.name: a for a in model.reductions}
         if ansatz not in named:
             raise AnsatzError(
-                f"{model.name} has no reduction {ansatz!r}; there are: {', '.join(named) or 'none'}"
+                f"{model.name} has no reduction {ansatz!r}{near(ansatz, named)}; there are: "
+                f"{', '.join(named) or 'none'}"
             )
         broken = broken_requirement(named[ansatz], values or {})
         if broken:
@@ -240,7 +241,8 @@ def check_values(
     for name in given:
         if name not in declared:
             raise ParameterError(
-                f"unknown parameter {name!r} of {model.name}; it has: {', '.join(declared)}"
+                f"unknown parameter {name!r} of {model.name}{near(name, declared)}; "
+                f"it has: {', '.join(declared)}"
             )
     values = {}
     for name, p in declared.items():

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from theory.derive import check_values
-from theory.errors import ModelError, ParameterError
+from theory.errors import ModelError, ParameterError, near
 from theory.free_energy import FreeEnergy
 from theory.models import get
 
@@ -60,7 +60,9 @@ def check_accuracy(accuracy: float) -> None:
 def check_branch(model: FreeEnergy, branch: str | None) -> None:
     if branch is not None and branch not in model.branches:
         there = ", ".join(model.branches) or "none; leave --branch out"
-        raise ModelError(f"{model.name} has no branch {branch!r}; it has: {there}")
+        raise ModelError(
+            f"{model.name} has no branch {branch!r}{near(branch, model.branches)}; it has: {there}"
+        )
 
 
 def transition_range(
@@ -91,7 +93,8 @@ def transition_range(
     names = [p.name for p in model.parameters]
     if parameter not in names:
         raise ParameterError(
-            f"unknown parameter {parameter!r} of {model.name}; it has: {', '.join(names)}"
+            f"unknown parameter {parameter!r} of {model.name}{near(parameter, names)}; "
+            f"it has: {', '.join(names)}"
         )
     if over is not None and parameter in parse_settings(settings):
         raise ParameterError(f"{parameter} is given twice: with --set and with --over")

@@ -18,7 +18,7 @@ from numerics.solvers.newton import (
 )
 from numerics.solvers.solution import Solution, make_solution
 from numerics.status import Status
-from theory.errors import ConvergenceError, DomainError, ParameterError
+from theory.errors import ConvergenceError, DomainError, ParameterError, near
 
 METHODS = ("auto", "newton", "damped")
 FINEST = 1e-11
@@ -148,8 +148,17 @@ def result(
     return _finish(problem, state, params, accuracy, settings.tolerance, status, method, refine)
 
 
-def _given(problem, start, values) -> np.ndarray:
+def as_state(problem, start) -> np.ndarray:
+    """A state given by a user, as an array in the order of the unknowns."""
+    if isinstance(start, Solution):
+        return start.x
     if isinstance(start, Mapping):
+        for name in start:
+            if name not in problem.unknowns:
+                raise ParameterError(
+                    f"{problem.name}: start has a value for {name!r}, which is no unknown"
+                    f"{near(name, problem.unknowns)}; it needs {', '.join(problem.unknowns)}"
+                )
         missing = [u for u in problem.unknowns if u not in start]
         if missing:
             raise ParameterError(
@@ -163,6 +172,11 @@ def _given(problem, start, values) -> np.ndarray:
             f"{problem.name}: start has {x.size} components, the unknowns are "
             f"{', '.join(problem.unknowns)}"
         )
+    return x
+
+
+def _given(problem, start, values) -> np.ndarray:
+    x = as_state(problem, start)
     if not problem.in_domain(x, values):
         raise DomainError(f"{problem.name}: start is outside the domain; "
                           f"{problem.domain_message(x, values)}")  # fmt: skip

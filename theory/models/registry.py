@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from theory.errors import ModelError, SpinodalError
+from theory.errors import ModelError, SpinodalError, near
 from theory.free_energy import FreeEnergy
 
 _BUILT_IN = {
@@ -42,7 +42,7 @@ def get(name: str) -> FreeEnergy:
     path, separator, attribute = name.rpartition(":")
     if not separator or not path.endswith(".py"):
         raise ModelError(
-            f"unknown model {name!r}; built in are {', '.join(names())}, "
+            f"unknown model {name!r}{near(name, _BUILT_IN)}; built in are {', '.join(names())}, "
             "or give path/to/file.py:object"
         )
     return _model(_from_file(Path(path), attribute), name)

@@ -1,0 +1,112 @@
+"""What a declared model must satisfy; every mistake has a message of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+
+from theory.errors import ModelError, near
+
+if TYPE_CHECKING:
+    from theory.free_energy import FreeEnergy
+
+
+def check(model: FreeEnergy) -> None:
+    """Raise `ModelError` for a free energy that cannot be what was meant."""
+    _names(model)
+    _symbols(model)
+    _starts(model)
+
+
+def _names(model: FreeEnergy) -> None:
+    if not model.unknowns:
+        raise ModelError(f"{model.name}: a free energy needs at least one unknown")
+    known = _declared(model)
+    for s in known:
+        if not isinstance(s, sp.Symbol):
+            raise ModelError(
+                f"{model.name}: {s!r} is not a SymPy symbol; make it with sympy.symbols"
+            )
+    names = [s.name for s in known]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise ModelError(
+            f"{model.name}: {twice[0]} is declared twice; an unknown, conjugate or parameter "
+            "needs a name of its own"
+        )
+
+
+def _symbols(model: FreeEnergy) -> None:
+    known = _declared(model)
+    said = [*model.observables.items(), *model.diagnostics.items()]
+    for what, expression in [("the free energy", model.expression), *said]:
+        stray = sorted(expression.free_symbols - set(known), key=str)
+        if stray:
+            raise ModelError(
+                f"{model.name}: free symbol {stray[0]} in {what} is neither an unknown nor a "
+                "parameter; add it to parameters=[...] or substitute a number"
+                f"{_namesake(stray[0], known)}"
+            )
+    missing = [u for u in model.unknowns if u not in model.expression.free_symbols]
+    if missing:
+        raise ModelError(
+            f"{model.name}: the free energy does not depend on the unknown {missing[0]}; "
+            "remove it from unknowns=[...]"
+        )
+
+
+def _starts(model: FreeEnergy) -> None:
+    """Branches, unknowns and parameters that the starts and scales speak of."""
+    unknowns = _unknowns(model)
+    for branch in model.starts:
+        if branch and model.branches and branch not in model.branches:
+            raise ModelError(
+                f"{model.name}: starts for an unknown branch {branch!r}"
+                f"{near(branch, model.branches)}; the branches are: {', '.join(model.branches)} "
+                '("" is for any)'
+            )
+    said = [(f"starts[{b!r}]", values) for b, values in model.starts.items()]
+    for where, values in [*said, ("scales", model.scales)]:
+        for key, value in values.items():
+            if key not in unknowns:
+                raise ModelError(
+                    f"{model.name}: {where} has a value for {key}, which is no unknown"
+                    f"{near(key, unknowns)}; the unknowns are: {_list(unknowns)}"
+                    f"{_namesake(key, unknowns)}"
+                )
+            stray = sorted(value.free_symbols - set(model.parameter_symbols), key=str)
+            if stray:
+                raise ModelError(
+                    f"{model.name}: {where} uses {stray[0]} for {key}; only numbers and "
+                    f"parameters may stand there{_namesake(stray[0], model.parameter_symbols)}"
+                )
+
+
+def _declared(model: FreeEnergy) -> list[sp.Symbol]:
+    return [*model.unknowns, *model.conjugates, *model.parameter_symbols]
+
+
+def _unknowns(model: FreeEnergy) -> list[sp.Symbol]:
+    """Order parameters as declared, and those that the reductions put in their place."""
+    found = dict.fromkeys(model.unknowns)
+    for ansatz in model.reductions:
+        for x in model.unknowns:
+            image = sp.sympify(ansatz.substitution.get(x, x))
+            found |= dict.fromkeys(sorted(image.free_symbols, key=str))
+    return list(found)
+
+
+def _namesake(symbol: Any, known: Iterable[sp.Symbol]) -> str:
+    """A hint where only the assumptions of a symbol, or its type, are not the declared ones."""
+    if str(symbol) not in {s.name for s in known}:
+        return ""
+    return (
+        " (a declared symbol has the same name but other assumptions, such as real=True: use one "
+        "and the same symbol)"
+    )
+
+
+def _list(names: Iterable[object]) -> str:
+    return ", ".join(map(str, names))
