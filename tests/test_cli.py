@@ -7,6 +7,8 @@ import sys
 import pytest
 
 from numerics.cli import main
+from numerics.cli.inputs import parse_settings
+from theory.errors import ParameterError
 
 
 def run(capsys, *arguments):
@@ -61,6 +63,15 @@ def test_user_file(capsys, tmp_path):
     path.write_text("def f():\n    raise RuntimeError('boom')\n")
     code, _, err = run(capsys, "solve", f"{path}:f")
     assert code == 2 and "fails when called" in err and "boom" in err
+
+
+def test_fractions_are_numbers(capsys):
+    assert parse_settings(["T=1/4", "D = -(2*10**-1)"]) == {"T": 0.25, "D": -0.2}
+    for bad in ("T=1/0", "T=(-1)**0.5", "T=exp(1)", "T=1 2", "T=True", "T=9.0**9**9"):
+        with pytest.raises(ParameterError, match=r"T = .* is not a number; give one"):
+            parse_settings([bad])
+    code, out, _ = run(capsys, "solve", "landau", "--set", "r=1/10", "--json")
+    assert code == 0 and json.loads(out)["parameters"]["r"] == 0.1
 
 
 def test_derive(capsys):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import operator
 from typing import TYPE_CHECKING
 
 from theory.derive import check_values
@@ -12,6 +14,13 @@ from theory.models import get
 
 if TYPE_CHECKING:
     from numerics.sweep import Grid
+
+
+_SIGNS = {ast.UAdd: operator.pos, ast.USub: operator.neg}
+_OPERATIONS = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.truediv, ast.Pow: operator.pow,
+}  # fmt: skip
 
 
 def parse_settings(settings: list[str] | None) -> dict[str, float]:
@@ -31,13 +40,33 @@ def parse_settings(settings: list[str] | None) -> dict[str, float]:
 
 
 def parse_number(text: str, name: str) -> float:
+    """A number, or arithmetic of numbers such as ``1/4`` and ``2*10**-3``."""
     try:
-        value = float(text)
-    except ValueError:
-        raise ParameterError(f"{name} = {text.strip()!r} is not a number") from None
+        value = _arithmetic(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError):
+        try:
+            value = float(text)  # inf and nan, for their own message
+        except ValueError:
+            raise ParameterError(
+                f"{name} = {text.strip()!r} is not a number; give one, or a fraction such as 1/4"
+            ) from None
     if not math.isfinite(value):
         raise ParameterError(f"{name} = {value} is not finite")
     return value
+
+
+def _arithmetic(node: ast.expr) -> float:
+    """Value of a parsed expression of numbers and the four operations (and powers)."""
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return float(value)
+        case ast.UnaryOp(op=op, operand=x) if type(op) in _SIGNS:
+            return _SIGNS[type(op)](_arithmetic(x))
+        case ast.BinOp(left=x, op=op, right=y) if type(op) in _OPERATIONS:
+            value = _OPERATIONS[type(op)](_arithmetic(x), _arithmetic(y))
+            if isinstance(value, float):  # a root of a negative number is complex
+                return value
+    raise ValueError("not arithmetic")
 
 
 def load_model(
