@@ -5,6 +5,7 @@ import sympy as sp
 
 import theory
 from numerics import continuation, solve
+from theory.derive import is_identically_zero
 from theory.models import get
 
 m, T = sp.symbols("m T", real=True)
@@ -43,3 +44,70 @@ def test_a_given_start_speaks_of_the_unknowns():
         continuation.diagram(problem, "r", (0, 1), starts=[{"M": 1}])
     with pytest.raises(theory.ModelError, match="did you mean 'ordered'"):
         theory.derive(get("landau")).branch("orderd")
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        (sp.I * m**2 + T * m, "contains the imaginary unit I; it must be real"),
+        (m**2 + sp.log(-1) * m, "imaginary unit"),
+        (m**2 + T / sp.S.Zero, "the free energy is not finite: it contains zoo"),
+        (sp.Integral(sp.exp(-(T**2)) * m, (T, 0, 1)), r"theory\.GaussianExpectation"),
+    ],
+)
+def test_expressions_are_real_and_in_closed_form(expression, message):
+    with pytest.raises(theory.ModelError, match=message):
+        declared(expression)
+
+
+def test_a_linear_unknown_is_named():
+    with pytest.raises(theory.ModelError, match="is linear in m: its derivative T contains no"):
+        theory.derive(declared(T * m))
+
+
+def test_a_kink_says_how_to_smooth_it():
+    with pytest.raises(theory.ModelError, match=r"has a kink where m = 0 .*smooth it"):
+        theory.derive(declared(sp.Abs(m) + T * m**2)).compile(mode="python")
+    h, w, x = sp.symbols("h w x", real=True)
+    envelope = theory.Moreau(sp.Abs(h - x), [h], [w], [[m]])
+    with pytest.raises(theory.ModelError, match=r"the loss contains Abs\(h - x\), which has"):
+        declared(theory.GaussianExpectation(envelope, [w, x], [0, 0], sp.eye(2)))
+
+
+def hopfield(**options):
+    """Retrieval with m as a parameter, so that q and r are a pair of conjugates."""
+    q, r = sp.symbols("q r", positive=True)
+    alpha, beta = sp.symbols("alpha beta", positive=True)
+    z = sp.Symbol("z", real=True)
+    local = theory.GaussianExpectation(sp.log(2 * sp.cosh(beta * z)), [z], [m], [[alpha * r]])
+    rest = 1 - beta * (1 - q)
+    noise = alpha / (2 * beta) * (sp.log(rest) - beta * q / rest)
+    return theory.FreeEnergy(
+        alpha * beta * r * (1 - q) / 2 + noise - local / beta, [q], [alpha, beta, m],
+        conjugates=[r], domain=[rest, q], **options,
+    )  # fmt: skip
+
+
+def test_conjugates_may_have_parameters_in_their_coefficients():
+    problem = theory.derive(hopfield()).compile(mode="python")
+    params = {"alpha": 0.03, "beta": 5.0, "m": 0.9995884629}
+    state = solve(problem, params, [0.99], accuracy=1e-9)
+    # from the saddle point in m, q and r of the full free energy
+    assert state["q"] == pytest.approx(0.9991800823, abs=1e-8)
+    with pytest.raises(theory.DerivationError, match="coefficient of numbers and parameters"):
+        x, y = sp.symbols("x y", real=True)
+        theory.derive(theory.FreeEnergy(m**2 * x * y, [m], [y], conjugates=[x]))
+
+
+def test_the_logistic_function_is_known_to_be_reflected():
+    x, y = sp.symbols("x y", real=True)
+    s = theory.Logistic
+    assert is_identically_zero(s(x - y) + s(y - x) - 1)
+    mean = theory.GaussianExpectation(x * (s(x) + s(-x)), [x], [m], [[1]])
+    assert is_identically_zero(mean - theory.GaussianExpectation(x, [x], [m], [[1]]))
+    assert not is_identically_zero(s(x) - s(-x))
+    a, b = sp.symbols("a b", real=True)
+    swap = theory.Ansatz("swap", {b: -a})
+    energy = theory.Softplus(a) + theory.Softplus(b) + T * (a**2 + b**2) - (a + b) / 2
+    reduced = theory.derive(theory.FreeEnergy(energy, [a, b], [T], reductions=[swap]))
+    assert len(reduced.unknowns) == 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from theory.errors import ModelError, near
+from theory.nodes import Moreau
 
 if TYPE_CHECKING:
     from theory.free_energy import FreeEnergy
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 def check(model: FreeEnergy) -> None:
     """Raise `ModelError` for a free energy that cannot be what was meant."""
     _names(model)
+    _expressions(model)
     _symbols(model)
+    _losses(model)
     _starts(model)
 
 
@@ -38,10 +41,53 @@ def _names(model: FreeEnergy) -> None:
         )
 
 
+def _said(model: FreeEnergy) -> list[tuple[str, sp.Expr]]:
+    """Everything that is evaluated, with what it is called in messages."""
+    further = [*model.observables.items(), *model.diagnostics.items()]
+    return [("the free energy", model.expression), *further]
+
+
+def _expressions(model: FreeEnergy) -> None:
+    for what, expression in _said(model):
+        if expression.has(sp.I):
+            raise ModelError(
+                f"{model.name}: {what} contains the imaginary unit I; it must be real (a logarithm "
+                "or root of a negative number brings it in, too)"
+            )
+        if expression.has(sp.zoo, sp.nan, sp.oo) and not expression.has(sp.Integral):
+            raise ModelError(
+                f"{model.name}: {what} is not finite: it contains {_infinite(expression)}; look "
+                "for a division by zero in it"
+            )
+        integrals = sorted(expression.atoms(sp.Integral, sp.Sum, sp.Product), key=str)
+        if integrals:
+            raise ModelError(
+                f"{model.name}: {what} contains {integrals[0]}, for which there are no numbers; "
+                "write an integral over a Gaussian weight as theory.GaussianExpectation(integrand, "
+                "variables, mean, covariance), and any other in closed form (.doit())"
+            )
+
+
+def _losses(model: FreeEnergy) -> None:
+    """Losses have the two derivatives that the proximal point needs."""
+    for moreau in sorted(model.expression.atoms(Moreau), key=str):
+        kinks = moreau.loss.atoms(sp.Abs, sp.sign, sp.Max, sp.Min, sp.Heaviside)
+        for kink in sorted(kinks, key=str):
+            if kink.free_symbols & set(moreau.minimiser):
+                raise ModelError(
+                    f"{model.name}: the loss contains {kink}, which has a kink as a function of "
+                    f"{_list(moreau.minimiser)}; smooth it, such as sqrt(x**2 + 1/10**6) for "
+                    "Abs(x), or Softplus(100*x)/100 for Max(x, 0)"
+                )
+
+
+def _infinite(expression: sp.Expr) -> sp.Expr:
+    return next(x for x in (sp.nan, sp.zoo, sp.oo) if expression.has(x))
+
+
 def _symbols(model: FreeEnergy) -> None:
     known = _declared(model)
-    said = [*model.observables.items(), *model.diagnostics.items()]
-    for what, expression in [("the free energy", model.expression), *said]:
+    for what, expression in _said(model):
         stray = sorted(expression.free_symbols - set(known), key=str)
         if stray:
             raise ModelError(

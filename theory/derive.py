@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 import sympy as sp
 
-from theory.errors import AnsatzError, DerivationError, ParameterError, near
+from theory.errors import AnsatzError, DerivationError, ModelError, ParameterError, near
 from theory.free_energy import Ansatz, FreeEnergy
-from theory.nodes import GaussianExpectation, expand_expectations, tidy_expectations
+from theory.nodes import GaussianExpectation, Logistic, expand_expectations, tidy_expectations
 from theory.stability import jacobian_block
 from theory.symmetry import closure, symmetrise
 from theory.system import SaddlePointSystem
@@ -98,6 +98,13 @@ def _stationarity(model: FreeEnergy):
     """Explicit conjugates and order parameters (empty dicts where there are no conjugates)."""
     if not model.conjugates:
         gradient = {x: tidy_expectations(model.expression.diff(x)) for x in model.unknowns}
+        for x, slope in gradient.items():
+            if not slope.free_symbols & set(model.unknowns):
+                raise ModelError(
+                    f"{model.name}: the free energy is linear in {x}: its derivative {slope} "
+                    f"contains no unknown and has no zero to solve for; look for a missing term in "
+                    f"{x}, or make {x} a parameter"
+                )
         return {}, gradient
     hats, orders = set(model.conjugates), set(model.unknowns)
     channel, entropic = {}, {}
@@ -121,11 +128,14 @@ def _stationarity(model: FreeEnergy):
 def _solve_linear(model: FreeEnergy, variable: sp.Symbol, partners: set[sp.Symbol]):
     """Solve dF/d(variable) = 0 for the one partner that enters it linearly."""
     slope = model.expression.diff(variable)
-    candidates = [p for p in slope.free_symbols & partners if slope.diff(p).is_number]
+    fixed = set(model.parameter_symbols)
+    candidates = [p for p in slope.free_symbols & partners if slope.diff(p).free_symbols <= fixed]
     if len(candidates) != 1 or slope.free_symbols & partners != set(candidates):
         raise DerivationError(
             f"{model.name}: the derivative with respect to {variable} must contain exactly one of "
-            f"{', '.join(sorted(map(str, partners)))}, linearly; it is {slope}"
+            f"{', '.join(sorted(map(str, partners)))}, linearly, with a coefficient of numbers and "
+            f"parameters; it is {slope}. Each unknown needs a conjugate that multiplies it and "
+            "enters otherwise without it; else declare all of them as unknowns, without conjugates"
         )
     partner = candidates[0]
     rest = slope.xreplace({partner: sp.S.Zero})
@@ -221,6 +231,13 @@ def is_identically_zero(expression: sp.Expr) -> bool:
     expanded = expand_expectations(expression)
     if expanded == 0:
         return True
+    reflected = {
+        node: 1 - Logistic(-node.args[0])
+        for node in expanded.atoms(Logistic)
+        if node.args[0].could_extract_minus_sign()
+    }
+    if reflected:
+        return is_identically_zero(expanded.xreplace(reflected))
     coefficients = sp.collect(expanded, list(expanded.atoms(GaussianExpectation)), evaluate=False)
     return all(sp.cancel(sp.together(c)) == 0 for c in coefficients.values())
 
