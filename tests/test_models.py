@@ -5,6 +5,7 @@ import sympy as sp
 
 import theory
 from numerics import continuation, solve
+from numerics.status import Status
 from theory.derive import is_identically_zero
 from theory.models import get
 
@@ -111,3 +112,38 @@ def test_the_logistic_function_is_known_to_be_reflected():
     energy = theory.Softplus(a) + theory.Softplus(b) + T * (a**2 + b**2) - (a + b) / 2
     reduced = theory.derive(theory.FreeEnergy(energy, [a, b], [T], reductions=[swap]))
     assert len(reduced.unknowns) == 1
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("start", [0.3, 8.0])
+def test_divergent_expectations_end_in_a_status_and_not_in_warnings(start):
+    z = sp.Symbol("z", real=True)
+    mean = theory.GaussianExpectation(sp.exp(sp.exp(z**2)) * (m + 1), [z], [0], [[1]])
+    problem = theory.derive(declared(mean + T * m**2)).compile()
+    found = solve(problem, {"T": 1}, [start], raise_on_failure=False)
+    assert found.status is Status.NON_FINITE
+
+
+@pytest.mark.parametrize(
+    ("expression", "mirrors", "message"),
+    [
+        (m**4 + T * m, [[m]], r"changing the sign of m changes the free energy from \S+ to \S+ at"),
+        (m**4 + T * m**2, [[T]], "mirrors names T, which is no unknown"),
+        (theory.GaussianExpectation(
+            sp.log(1 + sp.exp(sp.Symbol("z"))), [sp.Symbol("z")], [m], [[T**2 + 1]]
+        ), [[m]], "changing the sign of m"),
+    ],
+)  # fmt: skip
+def test_mirrors_are_checked(expression, mirrors, message):
+    with pytest.raises(theory.ModelError, match=message):
+        declared(expression, mirrors=mirrors)
+
+
+def test_mirrors_that_hold_are_accepted():
+    z = sp.Symbol("z", real=True)
+    even = theory.GaussianExpectation(sp.log(2 * sp.cosh(z)), [z], [m], [[T**2 + 1]])
+    assert declared(even + m**2, mirrors=[[m]]).mirrors == ((m,),)
+    hat = sp.Symbol("mhat", real=True)
+    theory.FreeEnergy(
+        m * hat - m**2 / 2 - T * sp.log(sp.cosh(hat)), [m], [T], conjugates=[hat], mirrors=[[m]]
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from theory.errors import ModelError, near
+from theory.mirrors import check_mirrors
 from theory.nodes import Moreau
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def check(model: FreeEnergy) -> None:
     _symbols(model)
     _losses(model)
     _starts(model)
+    check_mirrors(model, _unknowns(model))
 
 
 def _names(model: FreeEnergy) -> None:

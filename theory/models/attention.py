@@ -146,7 +146,7 @@ def attention(
         branches=_branches(op),
         scales=spoken(layer.scales()),
         starts={b: spoken(s) for b, s in _starts(op, sigma, ridge).items()},
-        mirrors=[op.every("m", hats=False), op.every("theta", hats=False)],
+        mirrors=[list(spoken(dict.fromkeys(op.every(k, hats=False), 1))) for k in ("m", "theta")],
         plan=_plan(op, equal),
         transition={
             "between": ("positional", "semantic"),
