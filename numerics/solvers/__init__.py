@@ -5,7 +5,7 @@
 
 from numerics.solvers.newton import NewtonSettings, NewtonState, done, init, newton, step
 from numerics.solvers.solution import Solution
-from numerics.solvers.solve import as_state, result, solve, solve_all
+from numerics.solvers.solve import as_state, failure, result, solve, solve_all
 
 __all__ = [
     "NewtonSettings",
@@ -13,6 +13,7 @@ __all__ = [
     "Solution",
     "as_state",
     "done",
+    "failure",
     "init",
     "newton",
     "result",

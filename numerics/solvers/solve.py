@@ -49,7 +49,8 @@ def solve(
         State to start from; by default the problem's own starting points, in turn. A solution of
         the same problem nearby also lends its Jacobian.
     accuracy : float
-        Relative accuracy asked of the expectations.
+        Relative accuracy asked of the expectations, and of the equations unless ``tolerance`` is
+        given.
     tolerance : float, optional
         On the undamped residual in natural units; by default ``accuracy``.
     method : {"auto", "newton", "damped"}
@@ -90,9 +91,23 @@ def solve(
             break
     assert best is not None
     if raise_on_failure and not best.status.success:
-        where = f" branch {problem.branch}" if problem.branch else ""
-        raise ConvergenceError(f"{problem.name}{where}: {best.message}", best)
+        raise failure(problem, best)
     return best
+
+
+def failure(problem: ProblemLike, found: Solution) -> ConvergenceError:
+    """What to raise for a solve that failed; parameters on the edge of their domain are named."""
+    where = f" branch {problem.branch}" if problem.branch else ""
+    declared = getattr(getattr(problem, "model", None), "parameters", ())
+    edge = [f"{p.name} = {found.params[p.name]:g}" for p in declared
+            if found.params[p.name] in (p.low, p.high)]  # fmt: skip
+    hint = ""
+    if edge and not found.status.usable:
+        hint = (
+            f"; {', '.join(edge)} lies on the edge of its domain, where a finite solution need not "
+            "exist: try a value inside"
+        )
+    return ConvergenceError(f"{problem.name}{where}: {found.message}{hint}", found)
 
 
 def solve_all(
