@@ -147,3 +147,10 @@ def test_mirrors_that_hold_are_accepted():
     theory.FreeEnergy(
         m * hat - m**2 / 2 - T * sp.log(sp.cosh(hat)), [m], [T], conjugates=[hat], mirrors=[[m]]
     )
+
+
+def test_a_parameter_on_the_edge_of_its_domain_is_named():
+    problem = theory.derive(get("ridge")).compile()
+    message = "lambda = 0 lies on the edge of its domain, where a finite solution need not"
+    with pytest.raises(theory.ConvergenceError, match=message):
+        solve(problem, {"lambda": 0.0, "alpha": 0.5})

@@ -103,11 +103,17 @@ def transition_range(
     """Branches, parameter and range of a transition; the model's own where none are given."""
     declared = model.transition
     pair = between or declared.get("between")
+    if len(model.branches) < 2:
+        there = "one branch only" if model.branches else "no named branches"
+        raise ModelError(
+            f"{model.name} declares no transition and has {there}, so there are no two energies to "
+            "compare; find its branches and the crossings of their energies with "
+            f"`spinodal diagram {model.name} --over NAME=LO:HI`"
+        )
     if pair is None:
-        there = ", ".join(model.branches) or "none"
         raise ModelError(
             f"{model.name} declares no transition; name two branches with --between A B "
-            f"(it has: {there})"
+            f"(it has: {', '.join(model.branches)})"
         )
     for branch in pair:
         check_branch(model, branch)
