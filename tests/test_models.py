@@ -136,17 +136,16 @@ def test_divergent_expectations_end_in_a_status_and_not_in_warnings(start):
 )  # fmt: skip
 def test_mirrors_are_checked(expression, mirrors, message):
     with pytest.raises(theory.ModelError, match=message):
-        declared(expression, mirrors=mirrors)
+        theory.derive(declared(expression, mirrors=mirrors))
 
 
 def test_mirrors_that_hold_are_accepted():
     z = sp.Symbol("z", real=True)
     even = theory.GaussianExpectation(sp.log(2 * sp.cosh(z)), [z], [m], [[T**2 + 1]])
-    assert declared(even + m**2, mirrors=[[m]]).mirrors == ((m,),)
+    theory.derive(declared(even + m**2, mirrors=[[m]]))
     hat = sp.Symbol("mhat", real=True)
-    theory.FreeEnergy(
-        m * hat - m**2 / 2 - T * sp.log(sp.cosh(hat)), [m], [T], conjugates=[hat], mirrors=[[m]]
-    )
+    energy = m * hat - m**2 / 2 - T * sp.log(sp.cosh(hat))
+    theory.derive(theory.FreeEnergy(energy, [m], [T], conjugates=[hat], mirrors=[[m]]))
 
 
 def test_a_parameter_on_the_edge_of_its_domain_is_named():

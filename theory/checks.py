@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from theory.errors import ModelError, near
-from theory.mirrors import check_mirrors
 from theory.nodes import Moreau
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ def check(model: FreeEnergy) -> None:
     _symbols(model)
     _losses(model)
     _starts(model)
-    check_mirrors(model, _unknowns(model))
 
 
 def _names(model: FreeEnergy) -> None:
@@ -107,7 +105,7 @@ def _symbols(model: FreeEnergy) -> None:
 
 def _starts(model: FreeEnergy) -> None:
     """Branches, unknowns and parameters that the starts and scales speak of."""
-    unknowns = _unknowns(model)
+    unknowns = all_unknowns(model)
     for branch in model.starts:
         if branch and model.branches and branch not in model.branches:
             raise ModelError(
@@ -136,7 +134,7 @@ def _declared(model: FreeEnergy) -> list[sp.Symbol]:
     return [*model.unknowns, *model.conjugates, *model.parameter_symbols]
 
 
-def _unknowns(model: FreeEnergy) -> list[sp.Symbol]:
+def all_unknowns(model: FreeEnergy) -> list[sp.Symbol]:
     """Order parameters as declared, and those that the reductions put in their place."""
     found = dict.fromkeys(model.unknowns)
     for ansatz in model.reductions:

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 
 import sympy as sp
 
+from theory.checks import all_unknowns
 from theory.errors import AnsatzError, DerivationError, ModelError, ParameterError, near
 from theory.free_energy import Ansatz, FreeEnergy
+from theory.mirrors import check_mirrors
 from theory.nodes import GaussianExpectation, Logistic, expand_expectations, tidy_expectations
 from theory.stability import jacobian_block
 from theory.symmetry import closure, symmetrise
@@ -42,9 +44,12 @@ def derive(
     ------
     AnsatzError
         If a named reduction is not consistent; the message says which equation fails.
+    ModelError
+        If a declared mirror changes the free energy, or an unknown enters it linearly.
     DerivationError
         If a conjugate does not enter linearly.
     """
+    check_mirrors(model, all_unknowns(model))
     channel, entropic = _stationarity(model)
     system = SaddlePointSystem(
         model=model,
