@@ -125,6 +125,23 @@ def test_a_transition_that_is_not_there_says_what_is(capsys, tmp_path, monkeypat
     assert "between ordered and disordered" in out and "spinodal diagram blume-capel" in out
 
 
+def test_the_parameter_of_a_transition_needs_no_value(capsys, tmp_path):
+    path = tmp_path / "bare.py"
+    path.write_text(
+        "import sympy, theory\n"
+        "m, r = sympy.symbols('m r', real=True)\n"
+        "named = {n: theory.Ansatz(n, {}) for n in ('ordered', 'disordered')}\n"
+        "named['ordered'] = theory.Ansatz('ordered', {}, nonzero=[m])\n"
+        "f = theory.FreeEnergy(r*m**2/2 - m**4/4 + m**6/6, [m], [r], mirrors=[[m]],\n"
+        "    branches=named, starts={'ordered': {m: 1}, 'disordered': {m: 0}})\n"
+    )
+    words = ["transition", f"{path}:f", "--between", "ordered", "disordered", "--no-plot"]
+    code, out, _ = run(capsys, *words, "--over", "r=1/100:1/2")
+    assert code == 0 and "r_c = 0.1875000" in out
+    code, _, err = run(capsys, *words)
+    assert code == 2 and "--over NAME=LO:HI" in err
+
+
 def test_numbers_in_print():
     assert uncertain(-0.0, 2e-15) == "0.000000000000000(2)"
     assert uncertain(-0.0, 0.0) == "0" and uncertain(-0.25, 0.01) == "-0.25(1)"

@@ -153,3 +153,9 @@ def test_a_parameter_on_the_edge_of_its_domain_is_named():
     message = "lambda = 0 lies on the edge of its domain, where a finite solution need not"
     with pytest.raises(theory.ConvergenceError, match=message):
         solve(problem, {"lambda": 0.0, "alpha": 0.5})
+
+
+def test_a_branch_keeps_an_unknown():
+    model = declared(branches={"zero": theory.Ansatz("zero", {m: 0})})
+    with pytest.raises(theory.ModelError, match="'zero' leaves no unknown to solve for"):
+        theory.derive(model).branch("zero")

@@ -176,6 +176,11 @@ def reduce(system: SaddlePointSystem, ansatz: Ansatz) -> SaddlePointSystem:
     updates = _reduce_equations(
         ansatz, image, system.updates, close, gradient=not system.conjugates
     )
+    if not updates:
+        raise ModelError(
+            f"{system.name}: {ansatz.name!r} leaves no unknown to solve for; give a state that is "
+            "known by itself an empty substitution, and its values in starts=..."
+        )
     vanishing = [x for x in system.unknowns if image.get(x, x) == 0]
     transverse = {**system.transverse, **jacobian_block(system, vanishing)}
     return SaddlePointSystem(

@@ -21,6 +21,7 @@ from numerics.cli.options import (
     Settings,
     writable,
 )
+from theory.derive import check_values
 from theory.errors import ConvergenceError, SpinodalError
 
 app = App(
@@ -129,8 +130,9 @@ def transition(
     from numerics.first_order import branch_curves, find_transition
 
     check_accuracy(accuracy)
-    declared, params = load_model(model, settings)
+    declared, params = load_model(model, settings, partial=True)
     pair, parameter, span = transition_range(declared, between, over, settings)
+    params = check_values(declared, {parameter: span[0], **params})
     if plot is None and not json and not no_plot:
         plot = Path(f"{declared.name}_transition.png")
     with output.Progress(quiet=json) as progress:

@@ -20,7 +20,7 @@ from theory.errors import ParameterError
 def _word(status: Status) -> str:
     """A status in a table."""
     if status is Status.REACHED_BOUND:
-        return "end of the range"
+        return "range end"
     return status.name.lower().replace("_", " ")
 
 
@@ -69,9 +69,7 @@ def emit_branches(branches: list[Branch], events: list[Event], *, json: bool, da
 
 
 LEGEND = {
-    _word(status): status.message()
-    for status in Status
-    if status not in (Status.CONVERGED, Status.REACHED_BOUND)
+    _word(status): status.message() for status in Status if status is not Status.CONVERGED
 } | {
     "polished": "solved for as an equation, to the error shown",
     "located": "bracketed on the branch, not solved for; the error is the bracket",
