@@ -8,11 +8,10 @@ from collections.abc import Mapping
 import theory
 from numerics.problem import Problem, kernel_sources
 from numerics.protocol import ProblemLike
-from numerics.solvers import Solution, solve
+from numerics.solvers import Solution, failure, solve
 from numerics.solvers.derivatives import LOOSE
 from theory.codegen import remembered, write_module
 from theory.derive import check_values, reduction_for
-from theory.errors import ConvergenceError
 from theory.free_energy import FreeEnergy
 from theory.system import SaddlePointSystem
 
@@ -85,8 +84,7 @@ def locate(
             raise_on_failure=False,
         )  # fmt: skip
     if raise_on_failure and not found.status.success:
-        where = f" branch {problem.branch}" if problem.branch else ""
-        raise ConvergenceError(f"{problem.name}{where}: {found.message}", found)
+        raise failure(problem, found)
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from numerics.protocol import Evaluation
-from theory.errors import ParameterError
+from theory.errors import ParameterError, near
 
 
 class PlainProblem:
@@ -64,8 +64,10 @@ class PlainProblem:
     def values(self, params: Mapping[str, float] | None = None) -> dict[str, float]:
         for name in params or {}:
             if name not in self.defaults:
-                raise ParameterError(f"unknown parameter {name!r} of {self.name}; it has: "
-                                     f"{', '.join(self.defaults)}")  # fmt: skip
+                raise ParameterError(
+                    f"unknown parameter {name!r} of {self.name}{near(name, self.defaults)}; "
+                    f"it has: {', '.join(self.defaults)}"
+                )
         return {**self.defaults, **(params or {})}
 
     def residual(self, x, params=None, accuracy: float | None = None) -> np.ndarray:

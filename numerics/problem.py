@@ -411,6 +411,7 @@ class Problem:
         return total + _spread(lambda values: self._assemble(c, values), moments, out)
 
 
+@np.errstate(all="ignore")
 def _spread(function, moments: Moments, out: np.ndarray) -> np.ndarray:
     """Changes of a function of the moments that each moment's error can cause, added up."""
     total = np.zeros(len(out))

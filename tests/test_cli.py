@@ -1,12 +1,16 @@
 """The command line as a user meets it: output, exit status, one-line errors."""
 
 import json
+import math
 import subprocess
 import sys
 
 import pytest
 
 from numerics.cli import main
+from numerics.cli.inputs import parse_settings
+from numerics.cli.output import uncertain
+from theory.errors import ParameterError
 
 
 def run(capsys, *arguments):
@@ -63,6 +67,96 @@ def test_user_file(capsys, tmp_path):
     assert code == 2 and "fails when called" in err and "boom" in err
 
 
+def test_fractions_are_numbers(capsys):
+    assert parse_settings(["T=1/4", "D = -(2*10**-1)"]) == {"T": 0.25, "D": -0.2}
+    for bad in ("T=1/0", "T=(-1)**0.5", "T=exp(1)", "T=1 2", "T=True", "T=9.0**9**9"):
+        with pytest.raises(ParameterError, match=r"T = .* is not a number; give one"):
+            parse_settings([bad])
+    code, out, _ = run(capsys, "solve", "landau", "--set", "r=1/10", "--json")
+    assert code == 0 and json.loads(out)["parameters"]["r"] == 0.1
+
+
+def test_solve_says_whether_the_state_is_stable(capsys):
+    words = ["solve", "landau", "--branch", "disordered", "--set"]
+    code, out, _ = run(capsys, *words, "r=0.1")
+    assert code == 0 and "stability: stable\n" in out
+    code, out, _ = run(capsys, *words, "r=-0.1")
+    assert code == 0 and "stability: unstable in 1 direction\n" in out
+    code, out, _ = run(capsys, *words, "r=-0.1", "--json")
+    assert json.loads(out)["unstable"] == 1
+
+
+def test_an_accuracy_that_is_not_reached_keeps_its_values(capsys, tmp_path):
+    path = tmp_path / "slow.py"
+    path.write_text(
+        "import sympy, theory\n"
+        "m, T, z = sympy.symbols('m T z', real=True)\n"
+        "mean = theory.GaussianExpectation(sympy.sqrt(z**2 + 10**-12), [z], [0], [[1]])\n"
+        "f = theory.FreeEnergy(mean * m + m**2 + T * m, [m], [T])\n"
+    )
+    code, out, err = run(capsys, "solve", f"{path}:f", "--set", "T=1")
+    assert code == 1 and err == "" and "accuracy_not_reached" in out
+    assert "\nm " in out and "the values hold within their errors" in out
+    line = next(line for line in out.splitlines() if line.startswith("m "))
+    value, digits = line.split()[1].rstrip(")").split("(")
+    error = int(digits) * 10.0 ** -len(value.partition(".")[2])
+    assert abs(float(value) + (1 + (2 / math.pi) ** 0.5) / 2) < error
+
+
+def test_solve_and_transition_write_files(capsys, tmp_path):
+    names = {k: tmp_path / f"s.{k}" for k in ("csv", "nc", "json")}
+    words = ["solve", "landau", "--branch", "ordered"]
+    run(capsys, *words, "--csv", str(names["csv"]), "--out", str(names["json"]))
+    assert json.loads(names["json"].read_text())["kind"] == "ordered"
+    assert names["csv"].read_text().startswith("branch,r,u,v,m,m_error,energy,energy_error,status")
+    code, _, _ = run(capsys, "transition", "landau", "--no-plot", "--csv", str(names["csv"]),
+                     "--out", str(names["json"]))  # fmt: skip
+    assert code == 0 and len(names["csv"].read_text().splitlines()) == 3
+    assert json.loads(names["json"].read_text())["r_c"] == pytest.approx(0.1875)
+    xarray = pytest.importorskip("xarray")
+    run(capsys, *words, "--out", str(names["nc"]))
+    assert "m_error" in xarray.open_dataset(names["nc"], engine="scipy")
+
+
+def test_a_transition_that_is_not_there_says_what_is(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run(capsys, "transition", "blume-capel", "--over", "D=0.5:0.6")
+    assert code == 1 and "ordered not found anywhere for D in [0.5, 0.6]" in out
+    assert "between ordered and disordered" in out and "spinodal diagram blume-capel" in out
+
+
+def test_the_parameter_of_a_transition_needs_no_value(capsys, tmp_path):
+    path = tmp_path / "bare.py"
+    path.write_text(
+        "import sympy, theory\n"
+        "m, r = sympy.symbols('m r', real=True)\n"
+        "named = {n: theory.Ansatz(n, {}) for n in ('ordered', 'disordered')}\n"
+        "named['ordered'] = theory.Ansatz('ordered', {}, nonzero=[m])\n"
+        "f = theory.FreeEnergy(r*m**2/2 - m**4/4 + m**6/6, [m], [r], mirrors=[[m]],\n"
+        "    branches=named, starts={'ordered': {m: 1}, 'disordered': {m: 0}})\n"
+    )
+    words = ["transition", f"{path}:f", "--between", "ordered", "disordered", "--no-plot"]
+    code, out, _ = run(capsys, *words, "--over", "r=1/100:1/2")
+    assert code == 0 and "r_c = 0.1875000" in out
+    code, _, err = run(capsys, *words)
+    assert code == 2 and "--over NAME=LO:HI" in err
+
+
+def test_numbers_in_print():
+    assert uncertain(-0.0, 2e-15) == "0.000000000000000(2)"
+    assert uncertain(-0.0, 0.0) == "0" and uncertain(-0.25, 0.01) == "-0.25(1)"
+
+
+def test_lines_without_content_are_left_out(capsys, tmp_path):
+    path = tmp_path / "bare.py"
+    path.write_text("import sympy, theory\nm = sympy.Symbol('m', real=True)\n"
+                    "f = theory.FreeEnergy(m**2, [m])\n")  # fmt: skip
+    code, out, _ = run(capsys, "solve", f"{path}:f")
+    assert code == 0 and not any(line.startswith("at") for line in out.splitlines())
+    code, _, err = run(capsys, "solve", str(path))
+    assert code == 2 and "it defines: f" in err
+
+
 def test_derive(capsys):
     code, out, _ = run(capsys, "derive", "landau")
     assert code == 0 and "Saddle-point equations" in out
@@ -86,7 +180,14 @@ BAD = [
     (["transition", "--between", "positional", "sideways"], "sideways"),
     (["transition", "--set", "alpha=1", "--over", "alpha=1:2"], "given twice"),
     (["transition", "ridge"], "declares no transition"),
+    (["transition", "perceptron"], "spinodal diagram perceptron"),
+    (["solve", "ridge", "--out", "a.xyz"], "must end in .nc or .json"),
+    (["solve", "ridge", "--plot", "no/such/a.png"], "there is no folder no/such"),
+    (["branch", "landau", "--over", "r=0:1", "--csv", "."], "it is a folder"),
     (["nonsense"], "nonsense"),
+    (["solve", "atention"], "did you mean 'attention'?"),
+    (["solve", "--branch", "semnatic"], "did you mean 'semantic'?"),
+    (["solve", "--set", "alhpa=1"], "did you mean 'alpha'?"),
 ]
 
 

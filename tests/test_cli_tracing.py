@@ -44,6 +44,8 @@ def test_branch(capsys, tmp_path):
     code, out, _ = run(capsys, "branch", "landau", "--branch", "ordered", "--over", "r=-0.5:0.5",
                        "--plot", str(tmp_path / "b.png"))  # fmt: skip
     assert code == 0 and "fold" in out and "0.2500000" in out and "mirrored" in out
+    assert "end of the range" in out and "mirrored: the branch passed" in out
+    assert "polished: solved for" in out and "located:" not in out
     code, out, _ = run(capsys, "branch", "curie-weiss", "--over", "h=-0.5:0.5", "--json")
     data = json.loads(out)
     assert code == 0 and data["status"] == "reached_bound"

@@ -337,7 +337,7 @@ def test_solution_reads_well_and_serialises():
 def test_bad_input_is_named():
     with pytest.raises(ParameterError, match="unknown method 'bisect'"):
         solve(curie_weiss(), method="bisect")
-    with pytest.raises(ParameterError, match="start has no value for m"):
+    with pytest.raises(ParameterError, match="value for 'q', which is no unknown; it needs m"):
         solve(curie_weiss(), start={"q": 1.0})
     with pytest.raises(ParameterError, match="2 components"):
         solve(curie_weiss(), start=[1.0, 2.0])

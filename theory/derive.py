@@ -11,9 +11,11 @@ from collections.abc import Mapping
 
 import sympy as sp
 
-from theory.errors import AnsatzError, DerivationError, ParameterError
+from theory.checks import all_unknowns
+from theory.errors import AnsatzError, DerivationError, ModelError, ParameterError, near
 from theory.free_energy import Ansatz, FreeEnergy
-from theory.nodes import GaussianExpectation, expand_expectations, tidy_expectations
+from theory.mirrors import check_mirrors
+from theory.nodes import GaussianExpectation, Logistic, expand_expectations, tidy_expectations
 from theory.stability import jacobian_block
 from theory.symmetry import closure, symmetrise
 from theory.system import SaddlePointSystem
@@ -42,9 +44,12 @@ def derive(
     ------
     AnsatzError
         If a named reduction is not consistent; the message says which equation fails.
+    ModelError
+        If a declared mirror changes the free energy, or an unknown enters it linearly.
     DerivationError
         If a conjugate does not enter linearly.
     """
+    check_mirrors(model, all_unknowns(model))
     channel, entropic = _stationarity(model)
     system = SaddlePointSystem(
         model=model,
@@ -66,7 +71,8 @@ def derive(
         named = {a.name: a for a in model.reductions}
         if ansatz not in named:
             raise AnsatzError(
-                f"{model.name} has no reduction {ansatz!r}; there are: {', '.join(named) or 'none'}"
+                f"{model.name} has no reduction {ansatz!r}{near(ansatz, named)}; there are: "
+                f"{', '.join(named) or 'none'}"
             )
         broken = broken_requirement(named[ansatz], values or {})
         if broken:
@@ -97,6 +103,13 @@ def _stationarity(model: FreeEnergy):
     """Explicit conjugates and order parameters (empty dicts where there are no conjugates)."""
     if not model.conjugates:
         gradient = {x: tidy_expectations(model.expression.diff(x)) for x in model.unknowns}
+        for x, slope in gradient.items():
+            if not slope.free_symbols & set(model.unknowns):
+                raise ModelError(
+                    f"{model.name}: the free energy is linear in {x}: its derivative {slope} "
+                    f"contains no unknown and has no zero to solve for; look for a missing term in "
+                    f"{x}, or make {x} a parameter"
+                )
         return {}, gradient
     hats, orders = set(model.conjugates), set(model.unknowns)
     channel, entropic = {}, {}
@@ -120,11 +133,14 @@ def _stationarity(model: FreeEnergy):
 def _solve_linear(model: FreeEnergy, variable: sp.Symbol, partners: set[sp.Symbol]):
     """Solve dF/d(variable) = 0 for the one partner that enters it linearly."""
     slope = model.expression.diff(variable)
-    candidates = [p for p in slope.free_symbols & partners if slope.diff(p).is_number]
+    fixed = set(model.parameter_symbols)
+    candidates = [p for p in slope.free_symbols & partners if slope.diff(p).free_symbols <= fixed]
     if len(candidates) != 1 or slope.free_symbols & partners != set(candidates):
         raise DerivationError(
             f"{model.name}: the derivative with respect to {variable} must contain exactly one of "
-            f"{', '.join(sorted(map(str, partners)))}, linearly; it is {slope}"
+            f"{', '.join(sorted(map(str, partners)))}, linearly, with a coefficient of numbers and "
+            f"parameters; it is {slope}. Each unknown needs a conjugate that multiplies it and "
+            "enters otherwise without it; else declare all of them as unknowns, without conjugates"
         )
     partner = candidates[0]
     rest = slope.xreplace({partner: sp.S.Zero})
@@ -160,6 +176,11 @@ def reduce(system: SaddlePointSystem, ansatz: Ansatz) -> SaddlePointSystem:
     updates = _reduce_equations(
         ansatz, image, system.updates, close, gradient=not system.conjugates
     )
+    if not updates:
+        raise ModelError(
+            f"{system.name}: {ansatz.name!r} leaves no unknown to solve for; give a state that is "
+            "known by itself an empty substitution, and its values in starts=..."
+        )
     vanishing = [x for x in system.unknowns if image.get(x, x) == 0]
     transverse = {**system.transverse, **jacobian_block(system, vanishing)}
     return SaddlePointSystem(
@@ -220,6 +241,13 @@ def is_identically_zero(expression: sp.Expr) -> bool:
     expanded = expand_expectations(expression)
     if expanded == 0:
         return True
+    reflected = {
+        node: 1 - Logistic(-node.args[0])
+        for node in expanded.atoms(Logistic)
+        if node.args[0].could_extract_minus_sign()
+    }
+    if reflected:
+        return is_identically_zero(expanded.xreplace(reflected))
     coefficients = sp.collect(expanded, list(expanded.atoms(GaussianExpectation)), evaluate=False)
     return all(sp.cancel(sp.together(c)) == 0 for c in coefficients.values())
 
@@ -240,7 +268,8 @@ def check_values(
     for name in given:
         if name not in declared:
             raise ParameterError(
-                f"unknown parameter {name!r} of {model.name}; it has: {', '.join(declared)}"
+                f"unknown parameter {name!r} of {model.name}{near(name, declared)}; "
+                f"it has: {', '.join(declared)}"
             )
     values = {}
     for name, p in declared.items():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class SpinodalError(Exception):
     """Base class; catch it to catch everything this project raises on purpose."""
@@ -45,3 +48,10 @@ class ConvergenceError(SpinodalError):
     def __init__(self, message: str, result: object = None):
         super().__init__(message)
         self.result = result
+
+
+def near(name: object, known: Iterable[object]) -> str:
+    """`` (did you mean ...?)`` for a name that is nearly one of the known ones, else nothing."""
+    there = {str(k).lower(): str(k) for k in known}
+    close = difflib.get_close_matches(str(name).lower(), there, n=1)
+    return f" (did you mean {there[close[0]]!r}?)" if close else ""

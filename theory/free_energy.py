@@ -12,7 +12,7 @@ from typing import Any
 
 import sympy as sp
 
-from theory.errors import ModelError
+from theory.checks import check
 from theory.nodes import GaussianExpectation
 from theory.symmetry import Symmetry
 
@@ -178,44 +178,7 @@ class FreeEnergy:
         self.title = title or name
         self.reference = reference
         self.notes = dict(notes or {})
-        self._check()
-
-    def _check(self) -> None:
-        if not self.unknowns:
-            raise ModelError(f"{self.name}: a free energy needs at least one unknown")
-        known = [*self.unknowns, *self.conjugates, *self.parameter_symbols]
-        for s in known:
-            if not isinstance(s, sp.Symbol):
-                raise ModelError(
-                    f"{self.name}: {s!r} is not a SymPy symbol; make it with sympy.symbols"
-                )
-        names = [s.name for s in known]
-        twice = sorted({n for n in names if names.count(n) > 1})
-        if twice:
-            raise ModelError(
-                f"{self.name}: {twice[0]} is declared twice; an unknown, conjugate or parameter "
-                "needs a name of its own"
-            )
-        said = [*self.observables.items(), *self.diagnostics.items()]
-        for what, expression in [("the free energy", self.expression), *said]:
-            stray = sorted(expression.free_symbols - set(known), key=str)
-            if stray:
-                hint = ""
-                if stray[0].name in names:
-                    hint = (
-                        " (a declared symbol has the same name but other assumptions, such as "
-                        "real=True: use one and the same symbol)"
-                    )
-                raise ModelError(
-                    f"{self.name}: free symbol {stray[0]} in {what} is neither an unknown nor a "
-                    f"parameter; add it to parameters=[...] or substitute a number{hint}"
-                )
-        missing = [u for u in self.unknowns if u not in self.expression.free_symbols]
-        if missing:
-            raise ModelError(
-                f"{self.name}: the free energy does not depend on the unknown {missing[0]}; "
-                "remove it from unknowns=[...]"
-            )
+        check(self)
 
     @property
     def parameter_symbols(self) -> tuple[sp.Symbol, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from theory.errors import ModelError
+from theory.errors import ModelError, near
 from theory.free_energy import Ansatz, FreeEnergy, Parameter
 from theory.nodes import GaussianExpectation
 from theory.symmetry import Symmetry, closure, symmetrise
@@ -129,7 +129,8 @@ class SaddlePointSystem:
 
         if name not in self.model.branches:
             there = ", ".join(self.model.branches) or "none"
-            raise ModelError(f"{self.name} has no branch {name!r}; there are: {there}")
+            close = near(name, self.model.branches)
+            raise ModelError(f"{self.name} has no branch {name!r}{close}; there are: {there}")
         ansatz = self.model.branches[name]
         present = {*self.unknowns, *self.conjugates}
         kept = {k: v for k, v in ansatz.substitution.items() if k in present}

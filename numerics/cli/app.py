@@ -9,8 +9,19 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
-from numerics.cli import output, sweeping, tracing
-from numerics.cli.options import Accuracy, Between, Json, ModelName, Plot, Settings
+from numerics.cli import output, sweeping, tables, tracing
+from numerics.cli.options import (
+    Accuracy,
+    Between,
+    Csv,
+    Json,
+    ModelName,
+    Out,
+    Plot,
+    Settings,
+    writable,
+)
+from theory.derive import check_values
 from theory.errors import ConvergenceError, SpinodalError
 
 app = App(
@@ -42,7 +53,9 @@ def derive(
     ] = None,
     json: Json = False,
     latex: Annotated[bool, Parameter(negative=(), help="Equations only, as LaTeX.")] = False,
-    out: Annotated[Path | None, Parameter(name="--out", help="Write to this file.")] = None,
+    out: Annotated[
+        Path | None, Parameter(name="--out", help="Write to this file.", validator=writable())
+    ] = None,
 ) -> int:
     """Derive the saddle-point equations and print the derivation (Markdown with LaTeX)."""
     import theory
@@ -65,11 +78,15 @@ def solve(
     accuracy: Accuracy = 1e-6,
     method: Annotated[str, Parameter(help="newton, damped or auto.")] = "auto",
     json: Json = False,
+    csv: Csv = None,
     plot: Plot = None,
+    out: Out = None,
 ) -> int:
     """Solve the saddle-point equations for one branch at one set of parameters."""
     from numerics.branches import compiled, locate
     from numerics.cli.inputs import check_accuracy, check_branch, load_model
+    from numerics.continuation.stability import growing
+    from numerics.solvers import failure
 
     check_accuracy(accuracy)
     declared, params = load_model(model, settings)
@@ -78,8 +95,13 @@ def solve(
         progress({"stage": "deriving and compiling (the first time takes longer)"})
         problem = compiled(declared, branch, params)
         progress({"stage": "solving"})
-        solution = locate(problem, params, accuracy=accuracy, method=method)
-    output.emit_solution(solution, json)
+        solution = locate(problem, params, accuracy=accuracy, method=method, raise_on_failure=False)
+        if not solution.status.usable:
+            raise failure(problem, solution)
+        unstable = growing(problem, solution)
+    output.emit_solution(solution, json, unstable)
+    rows = [output.row(solution.kind, solution)]
+    tables.write_rows(rows, output.with_keys(solution, unstable), csv=csv, out=out)
     if plot is not None:
         from numerics.plotting import plot_solution
 
@@ -98,7 +120,9 @@ def transition(
     ] = None,
     accuracy: Accuracy = 1e-6,
     json: Json = False,
+    csv: Csv = None,
     plot: Plot = None,
+    out: Out = None,
     no_plot: Annotated[bool, Parameter(negative=(), help="Do not draw the figure.")] = False,
 ) -> int:
     """Find where the energies of two branches cross: the first-order transition."""
@@ -106,8 +130,9 @@ def transition(
     from numerics.first_order import branch_curves, find_transition
 
     check_accuracy(accuracy)
-    declared, params = load_model(model, settings)
+    declared, params = load_model(model, settings, partial=True)
     pair, parameter, span = transition_range(declared, between, over, settings)
+    params = check_values(declared, {parameter: span[0], **params})
     if plot is None and not json and not no_plot:
         plot = Path(f"{declared.name}_transition.png")
     with output.Progress(quiet=json) as progress:
@@ -115,9 +140,12 @@ def transition(
             declared, params, between=pair, parameter=parameter, span=span, accuracy=accuracy,
             callback=progress,
         )  # fmt: skip
-        curves = branch_curves(declared, found, span, callback=progress) if plot else []
+        drawn = plot is not None and found.status.success
+        curves = branch_curves(declared, found, span, callback=progress) if drawn else []
     output.emit_transition(found, json)
-    if plot is not None:
+    rows = [output.row(name, s, found) for name, s in found.states.items()]
+    tables.write_rows(rows, output.transition_data(found), csv=csv, out=out)
+    if plot is not None and drawn:
         from numerics.plotting import plot_transition
 
         plot_transition(declared, found, curves, plot)

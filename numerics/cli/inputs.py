@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import operator
 from typing import TYPE_CHECKING
 
 from theory.derive import check_values
-from theory.errors import ModelError, ParameterError
+from theory.errors import ModelError, ParameterError, near
 from theory.free_energy import FreeEnergy
 from theory.models import get
 
 if TYPE_CHECKING:
     from numerics.sweep import Grid
+
+
+_SIGNS = {ast.UAdd: operator.pos, ast.USub: operator.neg}
+_OPERATIONS = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.truediv, ast.Pow: operator.pow,
+}  # fmt: skip
 
 
 def parse_settings(settings: list[str] | None) -> dict[str, float]:
@@ -31,13 +40,33 @@ def parse_settings(settings: list[str] | None) -> dict[str, float]:
 
 
 def parse_number(text: str, name: str) -> float:
+    """A number, or arithmetic of numbers such as ``1/4`` and ``2*10**-3``."""
     try:
-        value = float(text)
-    except ValueError:
-        raise ParameterError(f"{name} = {text.strip()!r} is not a number") from None
+        value = _arithmetic(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError):
+        try:
+            value = float(text)  # inf and nan, for their own message
+        except ValueError:
+            raise ParameterError(
+                f"{name} = {text.strip()!r} is not a number; give one, or a fraction such as 1/4"
+            ) from None
     if not math.isfinite(value):
         raise ParameterError(f"{name} = {value} is not finite")
     return value
+
+
+def _arithmetic(node: ast.expr) -> float:
+    """Value of a parsed expression of numbers and the four operations (and powers)."""
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return float(value)
+        case ast.UnaryOp(op=op, operand=x) if type(op) in _SIGNS:
+            return _SIGNS[type(op)](_arithmetic(x))
+        case ast.BinOp(left=x, op=op, right=y) if type(op) in _OPERATIONS:
+            value = _OPERATIONS[type(op)](_arithmetic(x), _arithmetic(y))
+            if isinstance(value, float):  # a root of a negative number is complex
+                return value
+    raise ValueError("not arithmetic")
 
 
 def load_model(
@@ -60,7 +89,9 @@ def check_accuracy(accuracy: float) -> None:
 def check_branch(model: FreeEnergy, branch: str | None) -> None:
     if branch is not None and branch not in model.branches:
         there = ", ".join(model.branches) or "none; leave --branch out"
-        raise ModelError(f"{model.name} has no branch {branch!r}; it has: {there}")
+        raise ModelError(
+            f"{model.name} has no branch {branch!r}{near(branch, model.branches)}; it has: {there}"
+        )
 
 
 def transition_range(
@@ -72,11 +103,17 @@ def transition_range(
     """Branches, parameter and range of a transition; the model's own where none are given."""
     declared = model.transition
     pair = between or declared.get("between")
+    if len(model.branches) < 2:
+        there = "one branch only" if model.branches else "no named branches"
+        raise ModelError(
+            f"{model.name} declares no transition and has {there}, so there are no two energies to "
+            "compare; find its branches and the crossings of their energies with "
+            f"`spinodal diagram {model.name} --over NAME=LO:HI`"
+        )
     if pair is None:
-        there = ", ".join(model.branches) or "none"
         raise ModelError(
             f"{model.name} declares no transition; name two branches with --between A B "
-            f"(it has: {there})"
+            f"(it has: {', '.join(model.branches)})"
         )
     for branch in pair:
         check_branch(model, branch)
@@ -91,7 +128,8 @@ def transition_range(
     names = [p.name for p in model.parameters]
     if parameter not in names:
         raise ParameterError(
-            f"unknown parameter {parameter!r} of {model.name}; it has: {', '.join(names)}"
+            f"unknown parameter {parameter!r} of {model.name}{near(parameter, names)}; "
+            f"it has: {', '.join(names)}"
         )
     if over is not None and parameter in parse_settings(settings):
         raise ParameterError(f"{parameter} is given twice: with --set and with --over")

@@ -60,7 +60,7 @@ def uncertain(value: float, error: float) -> str:
     if value is None or not math.isfinite(value):
         return "-"
     if not math.isfinite(error) or error <= 0:
-        return f"{value:.10g}"
+        return f"{value + 0.0:.10g}"
     if error >= abs(value) and abs(value) > 0:
         return f"{value:.2g} ± {error:.1g}"
     places = max(0, -math.floor(math.log10(error)))
@@ -69,7 +69,8 @@ def uncertain(value: float, error: float) -> str:
         places, digits = places - 1, 1
     if places > 15:
         return f"{value:.15g}"
-    return f"{value:.{max(places, 0)}f}({digits})"
+    text = f"{value:.{places}f}"
+    return f"{text if text.strip('-0.') else text.lstrip('-')}({digits})"
 
 
 def write_json(data: object) -> None:
@@ -118,20 +119,30 @@ def emit_derivation(
     note(f"written: {out}")
 
 
-def emit_solution(solution: Solution, json: bool) -> None:
+def print_settings(console: Console, params: dict[str, float]) -> None:
+    if params:
+        console.print("at " + "  ".join(f"{k} = {v + 0.0:g}" for k, v in params.items()))
+
+
+def emit_solution(solution: Solution, json: bool, unstable: int | None) -> None:
+    """A state, and in how many directions it is unstable where that is known."""
     if json:
-        write_json(_with_keys(solution))
+        write_json(with_keys(solution, unstable))
         return
-    console = Console(highlight=False)
-    settings = "  ".join(f"{k} = {v:g}" for k, v in solution.params.items())
+    console = Console(highlight=False, soft_wrap=True)
     console.print(Text(f"{solution.model}: {solution.kind}", style="bold"))
-    console.print(f"at {settings}")
+    print_settings(console, solution.params)
     if solution.branch and solution.kind not in (solution.branch, "solution"):
         console.print(
             f"the {solution.branch} branch does not exist here: its equations fall back to the "
             f"{solution.kind} solution"
         )
     console.print(_table([solution]))
+    if unstable is not None:
+        verdict = f"unstable in {_directions(unstable)}" if unstable else "stable"
+        console.print(f"stability: {verdict}")
+    if not solution.status.success:
+        console.print(f"digits in parentheses: error in the last place.\n{solution.message}")
     console.print(
         f"{solution.status.name.lower()}: residual {solution.residual:.1e}, quadrature error "
         f"{solution.residual_error:.1e} (natural units), {solution.steps} steps"
@@ -140,21 +151,16 @@ def emit_solution(solution: Solution, json: bool) -> None:
 
 def emit_transition(found: Transition, json: bool) -> None:
     if json:
-        data = found.to_dict()
-        data["branches"] = {n: _with_keys(s) for n, s in found.states.items()}
-        # the usual parameter's keys exist whatever the parameter
-        data.setdefault("value", data.get(f"{found.parameter}_c"))
-        data.setdefault("error", data.get(f"{found.parameter}_c_error"))
-        write_json(data)
+        write_json(transition_data(found))
         return
-    console = Console(highlight=False)
-    settings = "  ".join(f"{k} = {v:g}" for k, v in found.params.items())
-    model = next(iter(found.states.values())).model if found.states else "model"
-    names = " and ".join(found.states) or "the branches"
+    console = Console(highlight=False, soft_wrap=True)
+    model = found.problems[0].name
+    names = " and ".join(str(p.branch) for p in found.problems)
     console.print(Text(f"{model}: first-order transition between {names}", style="bold"))
-    console.print(f"at {settings}")
+    print_settings(console, found.params)
     if not found.status.success:
         console.print(f"{found.status.name.lower()}: {found.message}")
+        console.print(f"what there is: spinodal diagram {model} --over {found.parameter}=LO:HI")
         return
     value = uncertain(found.value, found.error)
     console.print(Text(f"\n  {found.parameter}_c = {value}\n", style="bold"))
@@ -166,9 +172,35 @@ def emit_transition(found: Transition, json: bool) -> None:
     )
 
 
-def _with_keys(solution: Solution) -> dict[str, object]:
+def _directions(count: int) -> str:
+    return f"{count} direction{'' if count == 1 else 's'}"
+
+
+def transition_data(found: Transition) -> dict[str, object]:
+    """A transition with its states; value and error have the same names whatever the parameter."""
+    data = found.to_dict()
+    data["branches"] = {n: with_keys(s) for n, s in found.states.items()}
+    data.setdefault("value", data.get(f"{found.parameter}_c"))
+    data.setdefault("error", data.get(f"{found.parameter}_c_error"))
+    return data
+
+
+def row(name: str, solution: Solution, found: Transition | None = None) -> dict[str, object]:
+    """One line of a table in a file: parameters, values and their errors."""
+    numbers: dict[str, object] = {"branch": name, **solution.params}
+    if found is not None:
+        numbers |= {found.parameter: found.value, f"{found.parameter}_error": found.error}
+    for k, v in solution.state.items():
+        numbers |= {k: v, f"{k}_error": solution.errors[k]}
+    numbers |= {"energy": solution.energy, "energy_error": solution.energy_error}
+    for k, v in solution.observables.items():
+        numbers |= {k: v, f"{k}_error": solution.observable_errors[k]}
+    return {**numbers, "status": solution.status.name.lower()}
+
+
+def with_keys(solution: Solution, unstable: int | None = None) -> dict[str, object]:
     """All four order parameters of the attention model, also those that vanish by symmetry."""
-    data = solution.to_dict()
+    data = {**solution.to_dict(), "unstable": unstable}
     if solution.model == "attention":
         for key in KEYS:
             data.setdefault(key, 0.0)

@@ -68,7 +68,10 @@ def sweep(
     ] = False,
     json: o.Json = False,
     csv: o.Csv = None,
-    out: Annotated[Path | None, Parameter(name="--out", help="Write NetCDF (.nc).")] = None,
+    out: Annotated[
+        Path | None,
+        Parameter(name="--out", help="Write NetCDF (.nc).", validator=o.writable(".nc")),
+    ] = None,
 ) -> int:
     """Solve branches on a grid of parameters, in parallel; what is stored is not computed again."""
     from numerics.cli.inputs import check_accuracy, check_branch, load_model, parse_grid
@@ -80,8 +83,6 @@ def sweep(
     params = {k: v for k, v in params.items() if k not in grid.parameters}
     for name in branch or []:
         check_branch(declared, name)
-    if out is not None and out.suffix != ".nc":
-        raise ParameterError(f"--out {out}: the grid is written as NetCDF; give a name in .nc")
     if dask is not None and workers is not None:
         raise ParameterError("--workers and --dask exclude each other; the cluster has its own")
     path = store or Path(f"{declared.name}_sweep.db")

@@ -11,9 +11,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from numerics.cli.output import note, uncertain, write_json
+from numerics.cli.output import note, print_settings, uncertain, write_json
 from numerics.continuation import Boundary, Branch, Event
+from numerics.status import Status
 from theory.errors import ParameterError
+
+
+def _word(status: Status) -> str:
+    """A status in a table."""
+    if status is Status.REACHED_BOUND:
+        return "range end"
+    return status.name.lower().replace("_", " ")
 
 
 def emit_branches(branches: list[Branch], events: list[Event], *, json: bool, data: dict) -> None:
@@ -21,31 +29,31 @@ def emit_branches(branches: list[Branch], events: list[Event], *, json: bool, da
     if json:
         write_json(finite(data))
         return
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     first = next((b for b in branches if len(b)), None)
     if first is None:
         console.print("nothing found: " + "; ".join(b.status.message() for b in branches))
         return
-    settings = "  ".join(f"{k} = {v:g}" for k, v in first.params.items())
     console.print(Text(f"{first.points[0].model}: in {first.parameter}", style="bold"))
-    if settings:
-        console.print(f"at {settings}")
+    print_settings(console, first.params)
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("branch", "points", first.parameter, "stable", "begins", "ends"):
         table.add_column(column)
+    words: set[str] = set()
     for k, b in enumerate(branches):
         if not len(b):
             continue
         kind, _ = Counter(p.kind for p in b.points).most_common(1)[0]
         share = f"{sum(b.stable)}/{len(b)}"
         span = f"{min(b.values):.6g} .. {max(b.values):.6g}"
-        begins = "-" if b.start_status is None else b.start_status.name.lower()
-        table.add_row(f"{k + 1} {kind}", str(len(b)), span, share, begins,
-                      b.status.name.lower())  # fmt: skip
+        begins = "-" if b.start_status is None else _word(b.start_status)
+        table.add_row(f"{k + 1} {kind}", str(len(b)), span, share, begins, _word(b.status))
+        words |= {begins, _word(b.status)}
     console.print(table)
     shown = [e for e in events if e.kind != "bound"]
     if not shown:
         console.print("no events")
+        _legend(console, words)
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("event", "kind", first.parameter, "states", "how"):
@@ -54,20 +62,36 @@ def emit_branches(branches: list[Branch], events: list[Event], *, json: bool, da
         names = " / ".join(s.kind for s in e.states.values())
         table.add_row(e.label, e.kind, uncertain(e.value, e.error), names,
                       f"{e.status}{', ' + e.message if e.message else ''}")  # fmt: skip
+        words.add(e.status)
     console.print(table)
     console.print("digits in parentheses: error in the last place.")
+    _legend(console, words)
+
+
+LEGEND = {
+    _word(status): status.message() for status in Status if status is not Status.CONVERGED
+} | {
+    "polished": "solved for as an equation, to the error shown",
+    "located": "bracketed on the branch, not solved for; the error is the bracket",
+    "guessed": "interpolated between two points only",
+}
+
+
+def _legend(console: Console, words: set[str]) -> None:
+    """The meaning of the words that occurred."""
+    for word, meaning in LEGEND.items():
+        if word in words:
+            console.print(f"{word}: {meaning}.")
 
 
 def emit_boundary(line: Boundary, *, json: bool) -> None:
     if json:
         write_json(finite(line.to_dict()))
         return
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     first, second = line.parameters
     console.print(Text(f"first-order transition in {first} along {second}", style="bold"))
-    settings = "  ".join(f"{k} = {v:g}" for k, v in line.params.items())
-    if settings:
-        console.print(f"at {settings}")
+    print_settings(console, line.params)
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in (second, first, "slope", "Clapeyron mismatch"):
         table.add_column(column)
@@ -123,6 +147,14 @@ def write_boundary(line: Boundary, *, csv: Path | None, out: Path | None) -> Non
          **{f"{n}.energy": s.energy for n, s in p.states.items()}}
         for p in line.points
     ]  # fmt: skip
+    reasons = jsonlib.dumps(finite(line.to_dict()["ends"]))
+    write_rows(rows, line.to_dict(), csv=csv, out=out, attributes={**line.params, "ends": reasons})
+
+
+def write_rows(
+    rows: list[dict], data: dict, *, csv: Path | None, out: Path | None, attributes=None
+) -> None:
+    """Rows as CSV or NetCDF; ``data`` as JSON."""
     if csv is not None:
         _csv(rows, csv)
     if out is None:
@@ -131,11 +163,11 @@ def write_boundary(line: Boundary, *, csv: Path | None, out: Path | None) -> Non
         import numpy as np
 
         xarray = _xarray()
-        columns = {k: ("point", np.array([r[k] for r in rows])) for k in (rows[0] if rows else ())}
-        reasons = jsonlib.dumps(finite(line.to_dict()["ends"]))
-        _netcdf([xarray.Dataset(columns, attrs={**line.params, "ends": reasons})], out)
+        names = dict.fromkeys(k for row in rows for k in row)
+        columns = {k: ("point", np.array([row.get(k, np.nan) for row in rows])) for k in names}
+        _netcdf([xarray.Dataset(columns, attrs=attributes)] if rows else [], out)
     else:
-        _json(line.to_dict(), out)
+        _json(data, out)
 
 
 def _xarray():

@@ -19,7 +19,7 @@ from numerics.continuation.switch import leave, narrowest, prepared
 from numerics.continuation.tracer import Settings, correct
 from numerics.continuation.watch import BRANCHING, UserFunction
 from numerics.protocol import ProblemLike
-from numerics.solvers import solve
+from numerics.solvers import as_state, solve
 from numerics.solvers.deflation import deflated
 from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
@@ -116,7 +116,7 @@ def diagram(
         problem, parameter, (low, high), others, accuracy, settings, functions, max_branches,
         callback,
     )  # fmt: skip
-    search.explore(list(starts or []))
+    search.explore([as_state(problem, s) for s in starts or ()])
     found = Diagram(parameter, (low, high), others, search.branches)
     events = [e for b in search.branches for e in b.events if e.kind != "bound"]
     events += Comparison(search.whole, parameter, (low, high), others, search.branches).events()

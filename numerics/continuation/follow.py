@@ -14,10 +14,10 @@ from numerics.continuation.event import Event
 from numerics.continuation.tracer import CurvePoint, Settings, start, trace
 from numerics.continuation.watch import Jumped, UserFunction, Watcher
 from numerics.protocol import ProblemLike
-from numerics.solvers import Solution, solve
+from numerics.solvers import Solution, as_state, solve
 from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
-from theory.errors import ParameterError
+from theory.errors import ParameterError, near
 
 
 def follow(
@@ -146,7 +146,8 @@ def prepare(problem, start, parameter, span, given):
     values = problem.values(known)
     if parameter not in values:
         raise ParameterError(
-            f"unknown parameter {parameter!r} of {problem.name}; it has: {', '.join(values)}"
+            f"unknown parameter {parameter!r} of {problem.name}{near(parameter, values)}; "
+            f"it has: {', '.join(values)}"
         )
     for end in (low, high):
         problem.values({**values, parameter: end})
@@ -154,9 +155,7 @@ def prepare(problem, start, parameter, span, given):
         start = solve(problem, values, accuracy=1e-5, raise_on_failure=False)
     if isinstance(start, Solution):
         start = start.x
-    elif isinstance(start, Mapping):
-        start = [start[u] for u in problem.unknowns]
-    return np.asarray(list(start), dtype=float), values
+    return as_state(problem, start), values
 
 
 class Run:

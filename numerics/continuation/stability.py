@@ -13,7 +13,7 @@ import numpy as np
 
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution
-from numerics.solvers.derivatives import state_jacobian
+from numerics.solvers.derivatives import differentiable, state_jacobian
 
 
 def whole(problem: ProblemLike) -> ProblemLike:
@@ -48,6 +48,16 @@ def rates(problem: ProblemLike, jacobian: np.ndarray) -> np.ndarray:
 def unstable(values: np.ndarray) -> int:
     """Number of growing directions."""
     return int(np.sum(values.real > 0))
+
+
+def growing(problem: ProblemLike, solution: Solution) -> int | None:
+    """Number of unstable directions where derivatives are exact or known to rounding, else None."""
+    full = whole(problem)
+    if not differentiable(full):
+        return None
+    jacobian = full_jacobian(problem, solution.x, solution.params, 1e-10)
+    values = rates(problem, jacobian)
+    return unstable(values) if np.all(np.isfinite(values)) else None
 
 
 def softest(problem, accuracy: float) -> Callable[[Solution], tuple[float, float]]:

@@ -32,11 +32,13 @@ class Moments:
     unresolved: float = 0.0
 
     @property
+    @np.errstate(all="ignore")  # divergent expectations are judged by their status
     def relative_error(self) -> float:
         """Largest error in units of the magnitudes."""
         return float(np.max(self.errors / np.maximum(self.magnitudes, 1e-300), initial=0.0))
 
 
+@np.errstate(all="ignore")
 def honest_error(fine: np.ndarray, coarse: np.ndarray, magnitudes: np.ndarray) -> np.ndarray:
     """Error of ``fine`` from its distance to ``coarse``, guarded against accidental agreement.
 

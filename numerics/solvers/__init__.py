@@ -5,13 +5,15 @@
 
 from numerics.solvers.newton import NewtonSettings, NewtonState, done, init, newton, step
 from numerics.solvers.solution import Solution
-from numerics.solvers.solve import result, solve, solve_all
+from numerics.solvers.solve import as_state, failure, result, solve, solve_all
 
 __all__ = [
     "NewtonSettings",
     "NewtonState",
     "Solution",
+    "as_state",
     "done",
+    "failure",
     "init",
     "newton",
     "result",

@@ -77,6 +77,7 @@ def parameter_slope(problem: ProblemLike, x, params, parameter: str, accuracy: f
     return _difference(problem, along, _step(problem) * size, _accuracy(problem, accuracy))
 
 
+@np.errstate(all="ignore")
 def _difference(problem, along, step: float, accuracy: float) -> np.ndarray:
     """Central difference; one-sided of second order where one side is out of bounds."""
     ahead, behind = inside(problem, *along(step)), inside(problem, *along(-step))

@@ -125,6 +125,7 @@ def _finite(value):
     return value if math.isfinite(value) else None
 
 
+@np.errstate(all="ignore")
 def make_solution(
     problem: ProblemLike,
     x: np.ndarray,

@@ -18,7 +18,7 @@ from numerics.solvers.newton import (
 )
 from numerics.solvers.solution import Solution, make_solution
 from numerics.status import Status
-from theory.errors import ConvergenceError, DomainError, ParameterError
+from theory.errors import ConvergenceError, DomainError, ParameterError, near
 
 METHODS = ("auto", "newton", "damped")
 FINEST = 1e-11
@@ -49,7 +49,8 @@ def solve(
         State to start from; by default the problem's own starting points, in turn. A solution of
         the same problem nearby also lends its Jacobian.
     accuracy : float
-        Relative accuracy asked of the expectations.
+        Relative accuracy asked of the expectations, and of the equations unless ``tolerance`` is
+        given.
     tolerance : float, optional
         On the undamped residual in natural units; by default ``accuracy``.
     method : {"auto", "newton", "damped"}
@@ -90,9 +91,23 @@ def solve(
             break
     assert best is not None
     if raise_on_failure and not best.status.success:
-        where = f" branch {problem.branch}" if problem.branch else ""
-        raise ConvergenceError(f"{problem.name}{where}: {best.message}", best)
+        raise failure(problem, best)
     return best
+
+
+def failure(problem: ProblemLike, found: Solution) -> ConvergenceError:
+    """What to raise for a solve that failed; parameters on the edge of their domain are named."""
+    where = f" branch {problem.branch}" if problem.branch else ""
+    declared = getattr(getattr(problem, "model", None), "parameters", ())
+    edge = [f"{p.name} = {found.params[p.name]:g}" for p in declared
+            if found.params[p.name] in (p.low, p.high)]  # fmt: skip
+    hint = ""
+    if edge and not found.status.usable:
+        hint = (
+            f"; {', '.join(edge)} lies on the edge of its domain, where a finite solution need not "
+            "exist: try a value inside"
+        )
+    return ConvergenceError(f"{problem.name}{where}: {found.message}{hint}", found)
 
 
 def solve_all(
@@ -148,8 +163,17 @@ def result(
     return _finish(problem, state, params, accuracy, settings.tolerance, status, method, refine)
 
 
-def _given(problem, start, values) -> np.ndarray:
+def as_state(problem, start) -> np.ndarray:
+    """A state given by a user, as an array in the order of the unknowns."""
+    if isinstance(start, Solution):
+        return start.x
     if isinstance(start, Mapping):
+        for name in start:
+            if name not in problem.unknowns:
+                raise ParameterError(
+                    f"{problem.name}: start has a value for {name!r}, which is no unknown"
+                    f"{near(name, problem.unknowns)}; it needs {', '.join(problem.unknowns)}"
+                )
         missing = [u for u in problem.unknowns if u not in start]
         if missing:
             raise ParameterError(
@@ -163,6 +187,11 @@ def _given(problem, start, values) -> np.ndarray:
             f"{problem.name}: start has {x.size} components, the unknowns are "
             f"{', '.join(problem.unknowns)}"
         )
+    return x
+
+
+def _given(problem, start, values) -> np.ndarray:
+    x = as_state(problem, start)
     if not problem.in_domain(x, values):
         raise DomainError(f"{problem.name}: start is outside the domain; "
                           f"{problem.domain_message(x, values)}")  # fmt: skip

@@ -6,7 +6,7 @@ import sympy as sp
 from sympy.printing.codeprinter import CodePrinter
 from sympy.printing.pycode import PythonCodePrinter
 
-from theory.errors import DerivationError
+from theory.errors import DerivationError, ModelError
 from theory.nodes import (
     AtProximal,
     GaussianExpectation,
@@ -138,6 +138,13 @@ class KernelPrinter(PythonCodePrinter):
     def _print_sign(self, expr):
         return f"math.copysign(1.0, {self._print(expr.args[0])})"
 
+    def _print_kink(self, expr):
+        raise ModelError(
+            f"the free energy has a kink where {expr.args[0]} = 0 (Abs, sign, Max, Min, Heaviside "
+            "or Piecewise): its second derivative is not finite there; smooth it, such as "
+            "sqrt(x**2 + 1/10**6) for Abs(x), or Softplus(100*x)/100 for Max(x, 0)"
+        )
+
     def _print_not_supported(self, expr):
         raise DerivationError(
             f"no code can be generated for {type(expr).__name__} in {expr}; rewrite the model with "
@@ -146,7 +153,7 @@ class KernelPrinter(PythonCodePrinter):
 
     emptyPrinter = _print_not_supported
     _print_Derivative = _print_Integral = _print_Sum = _print_not_supported
-    _print_DiracDelta = _print_Heaviside = _print_not_supported
+    _print_DiracDelta = _print_Heaviside = _print_kink
 
     def _print_Function(self, expr):
         return self._print_not_supported(expr)

@@ -129,6 +129,11 @@ def attention(
     reductions = [r for r in (_exchange(op, symbol), _isotropic(op, antipodal)) if equal and r]
     if not (antipodal and rank == teacher_rank == 1):
         reductions = [r for r in reductions if r.name != "exchange"]
+    shared = {x for r in reductions for e in r.substitution.values() for x in e.free_symbols}
+
+    def spoken(values):
+        return {k: put(v) for k, v in values.items() if k in shared or k in op.orders}
+
     return FreeEnergy(
         put(layer.free_energy),
         unknowns=op.orders,
@@ -139,9 +144,9 @@ def attention(
         diagnostics={k: put(v) for k, v in layer.diagnostics().items()},
         reductions=[_with_fixed(r, fixed) for r in reductions if _allowed(r, fixed)],
         branches=_branches(op),
-        scales={k: put(v) for k, v in layer.scales().items()},
-        starts={b: {k: put(v) for k, v in s.items()} for b, s in _starts(op, sigma, ridge).items()},
-        mirrors=[op.every("m", hats=False), op.every("theta", hats=False)],
+        scales=spoken(layer.scales()),
+        starts={b: spoken(s) for b, s in _starts(op, sigma, ridge).items()},
+        mirrors=[list(spoken(dict.fromkeys(op.every(k, hats=False), 1))) for k in ("m", "theta")],
         plan=_plan(op, equal),
         transition={
             "between": ("positional", "semantic"),

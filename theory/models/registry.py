@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
-from theory.errors import ModelError, SpinodalError
+from theory.errors import ModelError, SpinodalError, near
 from theory.free_energy import FreeEnergy
 
 _BUILT_IN = {
@@ -40,15 +42,42 @@ def get(name: str) -> FreeEnergy:
         module, attribute = _BUILT_IN[name].split(":")
         return _model(getattr(importlib.import_module(module), attribute), name)
     path, separator, attribute = name.rpartition(":")
+    if name.endswith(".py"):
+        found = _models_in(_imported(Path(name)))
+        raise ModelError(
+            f"{name} needs the object in it, {name}:OBJECT; it defines: "
+            f"{', '.join(found) or 'no theory.FreeEnergy, and no function of its own'}"
+        )
     if not separator or not path.endswith(".py"):
         raise ModelError(
-            f"unknown model {name!r}; built in are {', '.join(names())}, "
+            f"unknown model {name!r}{near(name, _BUILT_IN)}; built in are {', '.join(names())}, "
             "or give path/to/file.py:object"
         )
     return _model(_from_file(Path(path), attribute), name)
 
 
 def _from_file(path: Path, attribute: str):
+    module = _imported(path)
+    if not hasattr(module, attribute):
+        there = _models_in(module)
+        raise ModelError(
+            f"{path} has no object {attribute!r}{near(attribute, there)}; it defines: "
+            f"{', '.join(there) or 'no model'}"
+        )
+    return getattr(module, attribute)
+
+
+def _models_in(module: ModuleType) -> list[str]:
+    """Names of free energies, and of the functions that the file itself defines."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, FreeEnergy)
+        or (inspect.isfunction(value) and value.__module__ == module.__name__ and name[0] != "_")
+    ]
+
+
+def _imported(path: Path) -> ModuleType:
     if not path.is_file():
         raise ModelError(f"no file {path}; give path/to/file.py:object")
     spec = importlib.util.spec_from_file_location(f"_spinodal_model_{path.stem}", path)
@@ -60,12 +89,7 @@ def _from_file(path: Path, attribute: str):
         spec.loader.exec_module(module)
     except Exception as error:
         raise ModelError(f"{path} fails on import: {type(error).__name__}: {error}") from error
-    if not hasattr(module, attribute):
-        public = [n for n, v in vars(module).items() if isinstance(v, FreeEnergy)]
-        raise ModelError(
-            f"{path} has no object {attribute!r}; it defines: {', '.join(public) or 'no model'}"
-        )
-    return getattr(module, attribute)
+    return module
 
 
 def _model(found: FreeEnergy | Callable[[], FreeEnergy], name: str) -> FreeEnergy:
