@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from theory.derive import check_values
@@ -61,6 +63,18 @@ def check_branch(model: FreeEnergy, branch: str | None) -> None:
     if branch is not None and branch not in model.branches:
         there = ", ".join(model.branches) or "none; leave --branch out"
         raise ModelError(f"{model.name} has no branch {branch!r}; it has: {there}")
+
+
+def check_file(path: Path | None) -> None:
+    """Whether a file can be written, before hours are spent on what it shall hold."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise ParameterError(f"cannot write {path}: it is a folder")
+    if not path.parent.is_dir():
+        raise ParameterError(f"cannot write {path}: there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ParameterError(f"cannot write {path}: permission denied")
 
 
 def transition_range(
