@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from numerics.sweep import Sweep
+from numerics.sweep.outcome import ABSENT, FOUND
 from theory.errors import ParameterError
 from theory.free_energy import FreeEnergy
 
@@ -27,10 +28,12 @@ class Term:
     def values(self, result: Sweep) -> tuple[np.ndarray, np.ndarray]:
         """Numbers, one a point (NaN where there is none), and why there is none."""
         branches = list(result.branches) if self.branch == LOWER else [self.branch]
-        values = np.array([result.array(self.column, b) for b in branches])
+        nothing = FOUND not in result.counts  # then the table has no columns of numbers
+        column = "energy" if nothing else self.column
+        values = np.array([result.array(column, b) for b in branches])
         verdicts = np.array([result.array("verdict", b) for b in branches])
-        unknown = np.any(~np.isin(verdicts, ("found", "absent")), axis=0)
-        gone = np.all(verdicts == "absent", axis=0)
+        unknown = np.any(~np.isin(verdicts, (FOUND, ABSENT)), axis=0)
+        gone = np.all(verdicts == ABSENT, axis=0)
         if self.branch == LOWER:
             energies = np.array([result.array("energy", b) for b in branches])
             energies = np.where(np.isfinite(energies), energies, np.inf)

@@ -178,7 +178,17 @@ BAD_SWEEPS = [
     ({"params": {"w": 0.2}}, "unknown parameter"),
     ({"branches": ["sideways"]}, "no branch"),
     ({"branches": ["ordered", "ordered"]}, "given twice"),
+    ({"grid": {"T": 0.2}}, "sequence of values of T"),
+    ({"grid": {"T": "0.2"}}, "sequence of values of T"),
+    ({"grid": 3}, "neither a mapping nor"),
+    ({"grid": "T"}, "not a mapping of names"),
+    ({"branches": "sideways"}, "no branch 'sideways'"),
+    ({"accuracy": 0.0}, "not a number in"),
+    ({"accuracy": math.nan}, "accuracy = nan is not"),
+    ({"accuracy": "fine"}, "accuracy = 'fine' is not"),
     ({"workers": 0}, "at least 1"),
+    ({"workers": 1.5}, "whole number"),
+    ({"workers": None, "executor": object()}, "no method submit"),
     ({"workers": 1, "executor": object()}, "not both"),
 ]
 
@@ -187,6 +197,11 @@ BAD_SWEEPS = [
 def test_bad_sweeps(model, words, message):
     with pytest.raises((ParameterError, ModelError), match=message):
         sweep(model, **{"grid": SMALL, "workers": 1, **words})
+
+
+def test_what_is_no_model():
+    with pytest.raises(ModelError, match="needs a model"):
+        sweep("blume-capel", SMALL)  # pyright: ignore
 
 
 def test_ranges():

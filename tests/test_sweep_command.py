@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from test_cli import run
 
+from numerics.cli import sweeping
+
 GRID = ["--over", "T=0.2:0.3:2", "--over", "D=0.3:0.5:3"]
 
 
@@ -63,6 +65,17 @@ BAD = [
     ([*GRID, "--dask", "nonsense://x"], "no dask scheduler"),
     ([*GRID, "--accuracy", "3"], "accuracy"),
     ([*GRID, "--out", "t.txt"], ".nc"),
+    ([*GRID, "--csv", "no/folder/t.csv"], "no folder no/folder"),
+    ([*GRID, "--out", "no/folder/t.nc"], "no folder no/folder"),
+    ([*GRID, "--plot", "no/folder/t.png"], "no folder no/folder"),
+    ([*GRID, "--csv", "."], "it is a folder"),
+    ([*GRID, "--csv", "s.db", "--store", "s.db"], "a file of its own"),
+    ([*GRID, "--csv", "a.nc", "--out", "a.nc"], "a file of its own"),
+    ([*GRID, "--plot", "t.txt"], ".png"),
+    ([*GRID, "--plot", "t.png", "--map", "speed"], "has no 'speed'"),
+    ([*GRID, "--plot", "t.png", "--map", "energy:up-down"], "not of the form"),
+    ([*GRID, "--map", "energy"], "--plot"),
+    (["--over", "T=0.2:0.3:2", "--plot", "t.png"], "two ranges"),
     ([*GRID, "--store", "no/such/folder/s.db"], "cannot be opened"),
 ]
 
@@ -75,3 +88,23 @@ def test_bad_input(capsys, words, named, tmp_path, monkeypatch):
     code, out, err = run(capsys, "sweep", "blume-capel", *words)
     assert code == 2 and out == "" and named in err
     assert len(err.strip().splitlines()) == 1 and not list(tmp_path.iterdir())
+
+
+def test_progress_without_a_terminal(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(sweeping, "LOGGED", 0.0)
+    words = ["sweep", "blume-capel", *GRID, "--workers", "1", "--store", str(tmp_path / "s.db")]
+    _, _, err = run(capsys, *words)
+    assert "7 of 12, " in err and "/s, 0 min left" in err
+
+
+def test_bar(monkeypatch):
+    """Rate and remaining time count what this run does, not what was stored before."""
+    now = [0.0]
+    progress = sweeping._Progress(quiet=True)
+    progress._bar.get_time = lambda: now[0]
+    progress({"stage": "compiling"})
+    for done in range(101, 111):
+        now[0] += 40.0
+        progress({"stage": "solving", "done": done, "total": 210, "failed": 0})
+    task = progress._bar.tasks[0]
+    assert task.speed == pytest.approx(1 / 40) and task.time_remaining == pytest.approx(4000)

@@ -65,10 +65,8 @@ def check_branch(model: FreeEnergy, branch: str | None) -> None:
         raise ModelError(f"{model.name} has no branch {branch!r}; it has: {there}")
 
 
-def check_file(path: Path | None) -> None:
+def check_file(path: Path) -> None:
     """Whether a file can be written, before hours are spent on what it shall hold."""
-    if path is None:
-        return
     if path.is_dir():
         raise ParameterError(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():

@@ -97,8 +97,12 @@ def sweep(
         check_branch(declared, name)
     if out is not None and out.suffix != ".nc":
         raise ParameterError(f"--out {out}: the grid is written as NetCDF; give a name in .nc")
-    for file in (csv, out, plot):
+    path = store or Path(f"{declared.name}_sweep.db")
+    files = [file for file in (csv, out, plot) if file is not None]
+    for k, file in enumerate(files):
         check_file(file)
+        if file.resolve() in {other.resolve() for other in (path, *files[:k])}:
+            raise ParameterError(f"{file} is named twice; give every output a file of its own")
     if out is not None and find_spec("xarray") is None:
         raise ParameterError("--out needs xarray: pip install 'spinodal[sweep]'")
     if maps and plot is None:
@@ -109,7 +113,6 @@ def sweep(
         check_map(declared, grid, branch or list(declared.branches) or [""], maps, plot)
     if dask is not None and workers is not None:
         raise ParameterError("--workers and --dask exclude each other; the cluster has its own")
-    path = store or Path(f"{declared.name}_sweep.db")
     try:
         with _cluster(dask) as client, _Progress(quiet=json) as progress:
             found = run(
