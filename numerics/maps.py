@@ -57,11 +57,13 @@ def map_plot(
         1, len(panels), figsize=(4.6 * len(panels), 3.7), squeeze=False, layout="constrained"
     )
     legend: dict[str, Any] = {}
-    for axis, panel, (values, reasons) in zip(drawn[0], panels, data, strict=True):
-        shape = tuple(map(len, axes.values()))
-        _panel(figure, axis, axes, panel, values.reshape(shape), legend)
-        _missing(axis, axes, values.reshape(shape), reasons.reshape(shape), legend)
-        for k, (label, curve) in enumerate(curves):
+    order = np.ix_(*(np.argsort(v) for v in axes.values()))
+    axes = {name: np.sort(v) for name, v in axes.items()}
+    for axis, panel, arrays in zip(drawn[0], panels, data, strict=True):
+        values, reasons = (a.reshape(tuple(map(len, axes.values())))[order] for a in arrays)
+        _panel(figure, axis, axes, panel, values, legend)
+        _missing(axis, axes, values, reasons, legend)
+        for k, (label, curve) in enumerate(curves.items()):
             _line(axis, curve, list(axes), label, DASHES[k % len(DASHES)], legend)
     if legend:
         figure.legend(legend.values(), legend.keys(), loc="outside lower center", fontsize=8,
@@ -96,15 +98,17 @@ def check_map(
     if isinstance(grid, Grid):
         axes = {k: np.array(v) for k, v in grid.axes.items() if len(v) > 1}
     if len(axes) != 2:
-        there = (
-            f"{grid!r} has {len(axes)}" if isinstance(grid, Grid) else "a list of points has none"
-        )
-        raise ParameterError(f"a map needs two ranges of several values; {there}")
-    known = _pyplot().figure().canvas.get_supported_filetypes()
-    _pyplot().close("all")
-    if Path(path).suffix[1:].lower() not in known:
+        raise ParameterError(f"a map needs two ranges of several values; {grid!r} has {len(axes)}")
+    if Path(path).suffix[1:].lower() not in _formats():
         raise ParameterError(f"{path}: a figure needs a name that ends in .png, .pdf or .svg")
     return axes
+
+
+def _formats() -> dict[str, str]:
+    _pyplot()  # says what to install where there is none
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    return FigureCanvasBase.get_supported_filetypes()
 
 
 def _title(result: Sweep, axes: Mapping[str, np.ndarray]) -> str:
@@ -119,16 +123,12 @@ def _panel(figure, axis, axes, panel: Quantity, values: np.ndarray, legend: dict
     (x_name, x), (y_name, y) = axes.items()
     finite = values[np.isfinite(values)]
     top = float(np.max(np.abs(finite), initial=0.0)) or 1.0
+    colours: dict[str, Any] = {"cmap": "cividis"}
     if panel.difference:
-        colours: Any = LinearSegmentedColormap.from_list("difference", DIVERGING)
-        limits = -top, top
-    else:
-        colours, limits = (
-            "cividis",
-            (float(finite.min()), float(finite.max())) if len(finite) else (0, 1),
-        )
-    drawn = axis.pcolormesh(_edges(x), _edges(y), values.T, cmap=colours, vmin=limits[0],
-                            vmax=limits[1], rasterized=True)  # fmt: skip
+        scale = LinearSegmentedColormap.from_list("difference", DIVERGING)
+        colours = {"cmap": scale, "vmin": -top, "vmax": top}
+    cells = np.ma.masked_invalid(values.T)
+    drawn = axis.pcolormesh(_edges(x), _edges(y), cells, rasterized=True, **colours)
     axis.set(xlabel=symbol(x_name), ylabel=symbol(y_name),
              xscale="log" if _geometric(x) else "linear",
              yscale="log" if _geometric(y) else "linear",
@@ -139,7 +139,9 @@ def _panel(figure, axis, axes, panel: Quantity, values: np.ndarray, legend: dict
     bar.outline.set_linewidth(0.6)
     power = int(np.floor(np.log10(top)))
     power = 0 if -2 < power < 4 else power
-    bar.formatter = lambda value, _: f"{value / 10.0**power:.3g}".replace("-", MINUS)
+    span = float(np.ptp(finite)) if len(finite) and not panel.difference else top
+    digits = 3 + max(0, int(np.log10(top / (span or top))))
+    bar.formatter = lambda v, _: f"{v / 10.0**power + 0.0:.{digits}g}".replace("-", MINUS)
     bar.update_ticks()
     unit = rf" $\times\,10^{{{-power}}}$" if power else ""
     bar.set_label(panel.label + unit)
@@ -182,20 +184,28 @@ def _missing(axis, axes, values, reasons, legend: dict) -> None:
         ))  # fmt: skip
 
 
-def _curves(lines: Iterable[Any] | Mapping[str, Any], names: list[str]) -> list[tuple[str, Any]]:
-    pairs = lines.items() if isinstance(lines, Mapping) else [(_label(c), c) for c in lines]
-    for label, curve in pairs:
+def _curves(lines: Iterable[Any] | Mapping[str, Any], names: list[str]) -> dict[str, Any]:
+    """Curves by label; those that come without one may be alike."""
+    if isinstance(lines, Mapping):
+        curves = dict(lines)
+    else:
+        curves = {}
+        for curve in lines:
+            label = _label(curve)
+            alike = sum(other.startswith(label) for other in curves)
+            curves[f"{label} {alike + 1}" if alike else label] = curve
+    for label, curve in curves.items():
         for name in names:
             try:
                 np.asarray(curve[name], float)
             except (KeyError, ValueError, TypeError, IndexError):
                 raise ParameterError(f"the line {label!r} has no values of {name}") from None
-    return list(pairs)
+    return curves
 
 
 def _label(curve: Any) -> str:
     points = getattr(curve, "points", None)
-    if points and hasattr(points[0], "states"):
+    if isinstance(points, Sequence) and points and hasattr(points[0], "states"):
         return f"{' / '.join(points[0].states)} transition"
     return str(getattr(curve, "label", "") or getattr(curve, "kind", "line"))
 
@@ -206,8 +216,6 @@ def _line(axis, curve, names: list[str], label: str, dashes, legend: dict) -> No
     halo = [withStroke(linewidth=3.4, foreground="white")]
     x, y = (np.asarray(curve[name], float) for name in names)
     (drawn,) = axis.plot(x, y, color="black", lw=1.8, ls=dashes, path_effects=halo)
-    while label in legend and legend[label].get_linestyle() != drawn.get_linestyle():
-        label += "'"
     legend.setdefault(label, drawn)
     for values in _special(curve):
         axis.plot(*([values[n]] for n in names), "o", color="black", mfc="white", ms=5)

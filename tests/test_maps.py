@@ -153,10 +153,32 @@ def test_lines(model, found, figures, tmp_path):
     marks = [x.get_xydata()[0].tolist() for x in axis.lines if x.get_marker() == "o"]
     assert marks == [[pytest.approx(1 / 3, abs=1e-5), pytest.approx(2 * np.log(2) / 3, abs=1e-5)]]
     assert {f"{' / '.join(line.points[0].states)} transition", "line"} <= set(words(figures[0]))
+    map_plot(found, "m: ordered", "m.png", [{"T": [k, k], "D": [0.3, 0.6]} for k in (0.2, 0.3)])
+    assert {"line", "line 2"} <= set(words(figures[1]))
     map_plot(found, "m: ordered", "m.png", {"jump": line})
-    assert "jump" in words(figures[1])
+    assert "jump" in words(figures[2])
     with pytest.raises(ParameterError, match="no values of D"):
         map_plot(found, None, tmp_path / "m.png", [{"T": [0.2, 0.3], "x": [1, 2]}])
+
+
+def test_order_of_values_and_equal_values_do_not_matter(figures):
+    found = sweep(baseline_model(), {"a": [0.5, 0.1, 0.9], "b": [1.0, 0.0]}, workers=1)
+    map_plot(found, ["baseline_error", "m"], "m.png")
+    error, m = figures[0].axes[:2]
+    cells = error.collections[0].get_array()
+    np.testing.assert_allclose(cells, [[1 / 3] * 3, [0.1 + 1 / 3, 0.5 + 1 / 3, 0.9 + 1 / 3]])
+    np.testing.assert_allclose(m.collections[0].get_array(), [[0.1, 0.5, 0.9]] * 2, atol=1e-12)
+    flat = sweep(baseline_model(), {"a": [0.1, 0.5], "b": [0.0, 1e-9]}, workers=1)
+    map_plot(flat, ["baseline_error", "baseline_error: plain - baseline_error"], "m.png")
+    figures[1].canvas.draw()
+
+
+def test_open_figures_stay_open(found, tmp_path):
+    plt = maps._pyplot()
+    own = plt.figure()
+    found.plot(tmp_path / "m.pdf", "energy: ordered")
+    assert plt.get_fignums() == [own.number]
+    plt.close(own)
 
 
 def test_what_is_no_map(model, found, tmp_path):
