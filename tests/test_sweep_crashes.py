@@ -34,12 +34,12 @@ model, path = get("blume-capel"), sys.argv[1]
 sweep(model, {"T": [0.2], "D": [0.3]}, workers=1)  # from here on everything is compiled
 moments, known, killed = random.Random(20), [], 0
 sweep(model, {"T": [0.2], "D": [0.3]}, store=path, workers=1)
-for _ in range(20):
+for workers in [1] * 16 + [2] * 4:
     child = os.fork()
     if child == 0:
-        sweep(model, GRID, store=path, workers=1)
+        sweep(model, GRID, store=path, workers=workers)
         os._exit(0)
-    time.sleep(moments.uniform(0.02, 0.16))
+    time.sleep(moments.uniform(0.02, 0.16) if workers == 1 else moments.uniform(0.5, 2.5))
     os.kill(child, signal.SIGKILL)
     killed += os.WIFSIGNALED(os.waitpid(child, 0)[1])
     now = rows(path)
