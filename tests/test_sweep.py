@@ -1,34 +1,24 @@
 """Sweeps: what is stored is exact, nothing is computed twice, nothing is lost."""
 
-import concurrent.futures
 import contextlib
 import json
 import math
-import multiprocessing
 import os
-import pickle
-import signal
 import sqlite3
-import subprocess
-import sys
 import tempfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sympy as sp
-from test_cli import run
 
 import theory
 from numerics.branches import compiled, locate
 from numerics.sweep import Grid, Key, Outcome, Points, Store, flight, spaced, sweep
-from numerics.sweep.flight import Local
-from numerics.sweep.portable import Portable, pack, unpack
 from numerics.sweep.store import APPLICATION, model_hash, point_text
-from numerics.sweep.task import Task, execute
-from theory.errors import ModelError, ParameterError, SpinodalError
-from theory.models import get, names
+from numerics.sweep.task import execute
+from theory.errors import ModelError, ParameterError
+from theory.models import get
 
 SMALL = {"T": [0.2, 0.3], "D": [0.3, 0.5, 0.55]}
 
@@ -188,7 +178,17 @@ BAD_SWEEPS = [
     ({"params": {"w": 0.2}}, "unknown parameter"),
     ({"branches": ["sideways"]}, "no branch"),
     ({"branches": ["ordered", "ordered"]}, "given twice"),
+    ({"grid": {"T": 0.2}}, "sequence of values of T"),
+    ({"grid": {"T": "0.2"}}, "sequence of values of T"),
+    ({"grid": 3}, "neither a mapping nor"),
+    ({"grid": "T"}, "not a mapping of names"),
+    ({"branches": "sideways"}, "no branch 'sideways'"),
+    ({"accuracy": 0.0}, "not a number in"),
+    ({"accuracy": math.nan}, "accuracy = nan is not"),
+    ({"accuracy": "fine"}, "accuracy = 'fine' is not"),
     ({"workers": 0}, "at least 1"),
+    ({"workers": 1.5}, "whole number"),
+    ({"workers": None, "executor": object()}, "no method submit"),
     ({"workers": 1, "executor": object()}, "not both"),
 ]
 
@@ -197,6 +197,11 @@ BAD_SWEEPS = [
 def test_bad_sweeps(model, words, message):
     with pytest.raises((ParameterError, ModelError), match=message):
         sweep(model, **{"grid": SMALL, "workers": 1, **words})
+
+
+def test_what_is_no_model():
+    with pytest.raises(ModelError, match="needs a model"):
+        sweep("blume-capel", SMALL)  # pyright: ignore
 
 
 def test_ranges():
@@ -272,116 +277,6 @@ def test_read_only_folder():
         os.chmod(folder, 0o755)
 
 
-# --- workers ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", names())
-def test_models_and_their_problems_travel(name):
-    declared = get(name)
-    copy = pickle.loads(pickle.dumps(declared))
-    assert copy.fingerprint == declared.fingerprint
-    if name == "attention":
-        return  # compiled in the slow test below
-    problem = compiled(declared, next(iter(declared.branches), None))
-    there = unpack(pack(problem))
-    start = problem.starts()[0]
-    assert there.source == problem.source and there.branch == problem.branch
-    assert there.residual(start).tolist() == problem.residual(start).tolist()
-    assert there.classify(start) == problem.classify(start)
-    assert there.canonical(-start).tolist() == problem.canonical(-start).tolist()
-    with pytest.raises(theory.DerivationError, match="code only"):
-        _ = there.system
-
-
-def test_another_version_does_not_compute(model):
-    task = Task(a_key(version="0.0.1"), pack(compiled(model, "ordered")))
-    with pytest.raises(SpinodalError, match="same version"):
-        execute(task)
-
-
-def test_given_executor(model, tmp_path):
-    with concurrent.futures.ThreadPoolExecutor(2) as executor:
-        found = sweep(model, SMALL, store=tmp_path / "s.db", executor=executor)
-        assert executor.submit(int).result() == 0, "left open"
-    alone = sweep(model, SMALL, workers=1)
-    assert {k: o.data for k, o in found.outcomes.items()} == {
-        k: o.data for k, o in alone.outcomes.items()
-    }
-    with pytest.raises(SpinodalError, match="takes no tasks"):
-        sweep(model, {"T": [0.21, 0.22, 0.23], "D": [0.3]}, executor=executor)
-
-
-def test_workers_load_code_and_need_no_model(tmp_path, monkeypatch):
-    """Classes of a user's file are not importable in a worker, and nothing is compiled there."""
-    monkeypatch.setenv("SPINODAL_CACHE", str(tmp_path / "cache"))
-    path = tmp_path / "mine.py"
-    path.write_text(
-        "import sympy, theory\n"
-        "class Own(theory.FreeEnergy):\n    pass\n"
-        "def f():\n"
-        "    m, T, h = sympy.symbols('m T h', real=True)\n"
-        "    f = m**2/2 - T*sympy.log(2*sympy.cosh((m + h)/T)) + sympy.Rational(1, 7919)\n"
-        "    return Own(f, [m], [T, h], name='own')\n"
-    )
-    declared = get(f"{path}:f")
-    path.unlink()
-    code = []
-
-    def look(news):
-        code.append({p.name for p in (tmp_path / "cache").rglob("*.nb*")})
-
-    found = sweep(declared, {"T": [0.3, 0.5], "h": np.linspace(0.1, 0.5, 6)}, workers=2,
-                  callback=look)  # fmt: skip
-    assert found.counts == {"found": 12}
-    assert code[1] and code[1] == code[-1], "a worker compiled something"
-
-
-@pytest.mark.slow
-def test_a_worker_that_is_killed_loses_nothing(model, tmp_path):
-    killed = []
-
-    def kill(news):
-        if news.get("done") == 20 and not killed:
-            victim = multiprocessing.active_children()[0]
-            killed.append(victim.pid)
-            os.kill(victim.pid, signal.SIGKILL)
-
-    grid = {"T": spaced(0.2, 0.3, 5), "D": spaced(0.3, 0.45, 20)}
-    found = sweep(model, grid, store=tmp_path / "s.db", workers=2, callback=kill)
-    assert killed and found.computed == len(found) == 200 and not found.failures
-    assert not multiprocessing.active_children()
-
-
-class _Deadly:
-    def __reduce__(self):
-        return os._exit, (1,)
-
-
-@pytest.mark.slow
-def test_a_task_that_kills_its_worker_is_found_out(model):
-    problem = pack(compiled(model, "ordered"))
-    deadly = Portable("deadly", zlib.compress(pickle.dumps(_Deadly())))
-    points = [{"T": 0.2, "D": 0.3 + 0.01 * k} for k in range(8)]
-    tasks = [Task(a_key(p), deadly if k == 3 else problem) for k, p in enumerate(points)]
-    local = Local(2)
-    done = {task.key: outcome for task, outcome in local.run(iter(tasks))}
-    local.stop()
-    assert set(done) == {t.key for t in tasks}
-    assert [done[t.key].verdict for t in tasks] == [*["found"] * 3, "failed", *["found"] * 4]
-    assert "died" in done[tasks[3].key].failure
-
-
-@pytest.mark.slow
-def test_a_script_without_guard_is_told(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(
-        "from numerics.sweep import sweep\nfrom theory.models import get\n"
-        "sweep(get('blume-capel'), {'T': [0.2, 0.3], 'D': [0.3, 0.4]}, workers=2)\n"
-    )
-    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=100)
-    assert ended.returncode == 1 and "if __name__ == '__main__':" in ended.stderr
-
-
 # --- export -------------------------------------------------------------------------------------
 
 
@@ -426,76 +321,3 @@ def test_dataset_of_points():
     data = sweep(failing_model(), points, workers=1).to_xarray()
     assert data.m.dims == ("point", "branch") and data.a.dims == ("point",)
     assert data.m.values[:, 0].tolist() == pytest.approx([0.1, math.nan, 0.7], nan_ok=True)
-
-
-# --- the command --------------------------------------------------------------------------------
-
-GRID = ["--over", "T=0.2:0.3:2", "--over", "D=0.3:0.5:3"]
-
-
-def test_command(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    words = ["sweep", "blume-capel", *GRID, "--workers", "1"]
-    code, out, _ = run(capsys, *words, "--json", "--csv", "t.csv", "--out", "t.nc")
-    data = json.loads(out)
-    assert code == 0 and (data["tasks"], data["computed"], data["failed"]) == (12, 12, 0)
-    assert data["store"] == "blume-capel_sweep.db" and Path(data["store"]).exists()
-    assert Path("t.csv").read_text().count("\n") == 13 and Path("t.nc").exists()
-    code, out, _ = run(capsys, *words, "--branch", "ordered")
-    assert code == 0 and "computed now 0, taken from the store 6, failed 0" in out
-
-
-def test_command_with_failures_and_a_users_file(capsys, tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_text(
-        "import sympy, theory\n"
-        "m, a, b = sympy.symbols('m a b', real=True)\n"
-        "f = theory.FreeEnergy(m**2/2 - a*m + b, [m], [a, b], domain=[1 - a], name='mine')\n"
-    )
-    words = ["sweep", f"{path}:f", "--over", "a=0.1:2.5:9", "--set", "b=2", "--workers", "2",
-             "--store", str(tmp_path / "s.db")]  # fmt: skip
-    code, out, _ = run(capsys, *words, "--json")
-    data = json.loads(out)
-    assert code == 1 and (data["found"], data["failed"]) == (4, 5)
-    assert data["failures"][0]["parameters"] == {"a": 1.3, "b": 2.0}
-    code, out, _ = run(capsys, *words)
-    assert code == 1 and "computed now 0" in out and "and" in out and "DomainError" in out
-    code, _, err = run(capsys, *words[:4])
-    assert code == 2 and "needs a value for b" in err
-
-
-BAD = [
-    ([], "--over NAME=LO:HI:COUNT"),
-    (["--over", "T=1"], "not of the form"),
-    (["--over", "T=0.2:0.3:2:lin"], "not of the form"),
-    (["--over", "=0.2:0.3:2"], "not of the form"),
-    (["--over", "T=0.2:0.3:0"], "at least 1"),
-    (["--over", "T=0.2:0.3:-1"], "not a whole number"),
-    (["--over", "T=0.2:0.3:2.5"], "not a whole number"),
-    (["--over", "T=0.3:0.2:2"], "not below"),
-    (["--over", "T=0:0.2:2:log"], "positive"),
-    (["--over", "T=x:0.2:2"], "not a number"),
-    (["--over", "T=0.2:inf:2"], "not finite"),
-    (["--over", "T=0:0.2:2"], "outside its domain"),
-    (["--over", "w=0.2:0.3:2"], "unknown parameter 'w'"),
-    (["--over", "T=0.2:0.3:2", "--over", "T=0.2:0.3:3"], "given twice"),
-    (["--over", "T=0.2:0.3:2", "--set", "T=0.2"], "given twice"),
-    ([*GRID, "--branch", "sideways"], "sideways"),
-    ([*GRID, "--branch", "ordered", "--branch", "ordered"], "given twice"),
-    ([*GRID, "--workers", "0"], "at least 1"),
-    ([*GRID, "--workers", "2", "--dask", "localhost:1"], "exclude each other"),
-    ([*GRID, "--dask", "nonsense://x"], "no dask scheduler"),
-    ([*GRID, "--accuracy", "3"], "accuracy"),
-    ([*GRID, "--out", "t.txt"], ".nc"),
-    ([*GRID, "--store", "no/such/folder/s.db"], "cannot be opened"),
-]
-
-
-@pytest.mark.parametrize(("words", "named"), BAD, ids=[" ".join(w) or "none" for w, _ in BAD])
-def test_bad_input(capsys, words, named, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    if "--dask" in words:
-        pytest.importorskip("distributed")
-    code, out, err = run(capsys, "sweep", "blume-capel", *words)
-    assert code == 2 and out == "" and named in err
-    assert len(err.strip().splitlines()) == 1 and not list(tmp_path.iterdir())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from numerics.sweep import Sweep
 
 SHOWN = 5  # failures that are printed
+WINDOW = 600.0  # seconds over which the rate is averaged
+LOGGED = 60.0  # seconds between lines where there is no terminal
 
 VERDICTS = {
     "found": "on the branch",
@@ -72,6 +76,17 @@ def sweep(
         Path | None,
         Parameter(name="--out", help="Write NetCDF (.nc).", validator=o.writable(".nc")),
     ] = None,
+    plot: o.Plot = None,
+    maps: Annotated[
+        list[str] | None,
+        Parameter(
+            name="--map",
+            negative=(),
+            help='What --plot shows: "NAME", "NAME:BRANCH" or "NAME:BRANCH-BRANCH", such as '
+            '"energy:semantic-positional"; "lower" is the branch with the lowest energy. Repeat '
+            "for several panels.",
+        ),
+    ] = None,
 ) -> int:
     """Solve branches on a grid of parameters, in parallel; what is stored is not computed again."""
     from numerics.cli.inputs import check_accuracy, check_branch, load_model, parse_grid
@@ -83,9 +98,21 @@ def sweep(
     params = {k: v for k, v in params.items() if k not in grid.parameters}
     for name in branch or []:
         check_branch(declared, name)
+    path = store or Path(f"{declared.name}_sweep.db")
+    files = [file for file in (csv, out, plot) if file is not None]
+    for k, file in enumerate(files):
+        if file.resolve() in {other.resolve() for other in (path, *files[:k])}:
+            raise ParameterError(f"{file} is named twice; give every output a file of its own")
+    if out is not None and find_spec("xarray") is None:
+        raise ParameterError("--out needs xarray: pip install 'spinodal[sweep]'")
+    if maps and plot is None:
+        raise ParameterError("--map says what a figure shows; name its file with --plot")
+    if plot is not None:
+        from numerics.maps import check_map
+
+        check_map(declared, grid, branch or list(declared.branches) or [""], maps, plot)
     if dask is not None and workers is not None:
         raise ParameterError("--workers and --dask exclude each other; the cluster has its own")
-    path = store or Path(f"{declared.name}_sweep.db")
     try:
         with _cluster(dask) as client, _Progress(quiet=json) as progress:
             found = run(
@@ -102,6 +129,9 @@ def sweep(
     if out is not None:
         found.to_netcdf(out)
         output.note(f"written: {out}")
+    if plot is not None:
+        found.plot(plot, maps)
+        output.note(f"written: {plot}")
     return 1 if found.failures else 0
 
 
@@ -129,17 +159,19 @@ class _Rate(ProgressColumn):
 
 
 class _Progress:
-    """Tasks done, rate and time left, on standard error."""
+    """Tasks done, rate and time left on standard error: a bar, or a line a minute in a log."""
 
     def __init__(self, quiet: bool):
         console = Console(stderr=True)
         self._bar = Bar(
             SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24),
             MofNCompleteColumn(), _Rate(), TimeRemainingColumn(), console=console, transient=True,
-            disable=quiet or not console.is_terminal,
+            disable=quiet or not console.is_terminal, speed_estimate_period=WINDOW,
         )  # fmt: skip
         self._task = self._bar.add_task("starting", total=None)
-        self._begun = False
+        self._logs = not quiet and not console.is_terminal
+        self._first: tuple[float, int] | None = None
+        self._said = time.monotonic()
 
     def __enter__(self) -> _Progress:
         self._bar.start()
@@ -153,12 +185,21 @@ class _Progress:
         description = news["stage"] + failed
         if "done" not in news:
             self._bar.update(self._task, description=description)
-        elif self._begun:
+        elif self._first is not None:
             self._bar.update(self._task, description=description, completed=news["done"])
         else:  # a reset, so that what was stored before does not count as speed
-            self._begun = True
+            self._first = time.monotonic(), news["done"]
             self._bar.reset(self._task, total=news["total"], completed=news["done"],
                             description=description)  # fmt: skip
+        if self._logs and self._first and time.monotonic() - self._said > LOGGED:
+            self._log(news["done"], news["total"], failed)
+
+    def _log(self, done: int, total: int, failed: str) -> None:
+        self._said = time.monotonic()
+        assert self._first is not None
+        rate = (done - self._first[1]) / max(self._said - self._first[0], 1e-9)
+        left = f", {rate:.3g}/s, {(total - done) / rate / 60:.0f} min left" if rate else ""
+        output.note(f"{done} of {total}{left}{failed}")
 
 
 def _emit(found: Sweep, path: Path, json: bool) -> None:

@@ -60,7 +60,10 @@ class Grid:
     """
 
     def __init__(self, axes: Mapping[str, Iterable[float]]):
-        self.axes = {name: tuple(_number(v, name) for v in values) for name, values in axes.items()}
+        self.axes = {
+            name: tuple(_number(v, name) for v in _several(values, name))
+            for name, values in axes.items()
+        }
         if not self.axes:
             raise ParameterError("a grid needs at least one parameter and its values")
         for name, values in self.axes.items():
@@ -106,6 +109,10 @@ class Points:
     dims = ("point",)
 
     def __init__(self, points: Iterable[Mapping[str, float]]):
+        points = list(points)
+        for p in points:
+            if not isinstance(p, Mapping):
+                raise ParameterError(f"the point {p!r} is not a mapping of names to numbers")
         self._points = [{k: _number(v, k) for k, v in p.items()} for p in points]
         if not self._points:
             raise ParameterError("a sweep needs at least one point")
@@ -140,7 +147,17 @@ def as_grid(where: Grid | Points | Mapping | Iterable) -> Grid | Points:
     """A mapping of names to values is a grid, any other iterable a list of points."""
     if isinstance(where, Grid | Points):
         return where
-    return Grid(where) if isinstance(where, Mapping) else Points(where)
+    if isinstance(where, Mapping):
+        return Grid(where)
+    if not isinstance(where, Iterable):
+        raise ParameterError(f"the grid {where!r} is neither a mapping nor a sequence of points")
+    return Points(where)
+
+
+def _several(values: Any, name: str) -> Iterable:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ParameterError(f"the grid needs a sequence of values of {name}, not {values!r}")
+    return values
 
 
 def _number(value: Any, name: str) -> float:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,51 @@ class Sweep:
             rows.append({**_ordered(key, self.grid.parameters), "branch": key.branch, **facts,
                          **values, "failure": outcome.failure or ""})  # fmt: skip
         return rows
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Parameters that are the same at all points."""
+        points = [json.loads(k.point) for k in self.outcomes]
+        return {k: v for k, v in points[0].items() if all(p[k] == v for p in points)}
+
+    def array(self, name: str, branch: str | None = None) -> np.ndarray:
+        """A column of the table for one branch, in the shape of the grid.
+
+        Parameters
+        ----------
+        branch : str, optional
+            May be left out where the sweep has one only.
+
+        Raises
+        ------
+        ParameterError
+            For an unknown name or branch.
+        """
+        if branch is None and len(self.branches) == 1:
+            branch = self.branches[0]
+        if branch not in self.branches:
+            raise ParameterError(f"the sweep has no branch {branch!r}; it has: "
+                                 f"{', '.join(self.branches)}")  # fmt: skip
+        rows = self._rows
+        if name not in rows[0]:
+            raise ParameterError(f"the sweep has no {name!r}; it has: {', '.join(rows[0])}")
+        values = [row[name] for row in rows if row["branch"] == branch]
+        return np.array(values).reshape(self.grid.shape)
+
+    @functools.cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        return self.table()
+
+    def plot(
+        self,
+        path: str | Path,
+        quantity: str | Sequence[str] | None = None,
+        lines: Iterable[Any] | Mapping[str, Any] = (),
+    ) -> None:
+        """Draw a map over both parameters, see `numerics.maps.map_plot`."""
+        from numerics.maps import map_plot
+
+        map_plot(self, quantity, path, lines)
 
     def _numbers(self, key: Key, outcome: Outcome) -> dict[str, float]:
         """Everything with an error bar, by name."""

@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from numerics.sweep.task import Task
 from theory.derive import check_values, reduction_for
 from theory.errors import ModelError, ParameterError, SpinodalError
 from theory.free_energy import FreeEnergy
+
+COARSEST = 1e-2  # accuracy
 
 
 def sweep(
@@ -75,9 +78,11 @@ def sweep(
     SpinodalError
         If workers cannot start, or an executor fails; what was finished is stored.
     """
+    if not isinstance(model, FreeEnergy):
+        raise ModelError(f"a sweep needs a model (FreeEnergy), not {type(model).__name__}")
     grid = as_grid(grid)
-    names = _branches(model, branches)
-    _check_names(model, grid, params or {}, workers, executor)
+    names = _branches(model, [branches] if isinstance(branches, str) else branches)
+    _check(grid, params or {}, accuracy, workers, executor)
     keys = _keys(model, grid, names, dict(params or {}), accuracy)
     own = not isinstance(store, Store)
     with contextlib.ExitStack() as stack:
@@ -123,14 +128,18 @@ def _branches(model: FreeEnergy, branches: Sequence[str] | None) -> list[str]:
     return list(branches)
 
 
-def _check_names(model, grid: Grid | Points, fixed, workers, executor) -> None:
+def _check(grid: Grid | Points, fixed, accuracy, workers, executor) -> None:
     for name in grid.parameters:
         if name in fixed:
             raise ParameterError(f"{name} is given twice: as fixed and in the grid")
-    if workers is not None and workers < 1:
-        raise ParameterError(f"{workers} workers; give at least 1")
+    if not (isinstance(accuracy, Real) and 0 < accuracy <= COARSEST):
+        raise ParameterError(f"accuracy = {accuracy!r} is not a number in (0, {COARSEST}]")
+    if workers is not None and not (isinstance(workers, Integral) and workers >= 1):
+        raise ParameterError(f"{workers!r} workers; give a whole number of at least 1")
     if workers is not None and executor is not None:
         raise ParameterError("give workers or an executor, not both")
+    if executor is not None and not hasattr(executor, "submit"):
+        raise ParameterError(f"the executor {executor!r} has no method submit")
 
 
 def _keys(model, grid, names, fixed, accuracy: float) -> list[Key]:
