@@ -45,3 +45,11 @@ class ConvergenceError(SpinodalError):
     def __init__(self, message: str, result: object = None):
         super().__init__(message)
         self.result = result
+
+
+class DataError(SpinodalError, ValueError):
+    """A data file that is missing or is not what was expected.
+
+    Usual causes: the file of standard deviations is not beside that of the means; a column is
+    missing; a number is not one.
+    """
