@@ -55,3 +55,11 @@ def near(name: object, known: Iterable[object]) -> str:
     there = {str(k).lower(): str(k) for k in known}
     close = difflib.get_close_matches(str(name).lower(), there, n=1)
     return f" (did you mean {there[close[0]]!r}?)" if close else ""
+
+
+class DataError(SpinodalError, ValueError):
+    """A data file that is missing or is not what was expected.
+
+    Usual causes: the file of standard deviations is not beside that of the means; a column is
+    missing; a number is not one.
+    """

@@ -1,4 +1,4 @@
-"""``spinodal derive | solve | transition | branch | diagram | boundary | sweep | models``."""
+"""The `spinodal` command: every subcommand is registered here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
-from numerics.cli import output, sweeping, tables, tracing
+from numerics.cli import figures, output, sweeping, tables, tracing
 from numerics.cli.options import (
     Accuracy,
     Between,
@@ -154,7 +154,7 @@ def transition(
     return 0 if found.status.success else 1
 
 
-for command in (tracing.branch, tracing.diagram, tracing.boundary, sweeping.sweep):
+for command in (tracing.branch, tracing.diagram, tracing.boundary, sweeping.sweep, figures.figure):
     app.command(command)
 
 
