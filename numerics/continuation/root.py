@@ -44,10 +44,11 @@ def root(
     Transition
         ``error`` is the function's error bar divided by its slope, plus the last step.
     """
-    values = problem.values(params)
     low, high = span
+    known = getattr(problem, "defaults", {}).get(parameter, 0.5 * (low + high))
+    values = problem.values({parameter: known, **(params or {})})
     name = problem.branch or "solution"
-    here = guess if guess is not None else values.get(parameter, 0.5 * (low + high))
+    here = guess if guess is not None else values[parameter]
     here = min(max(here, low), high)
     state, kind = start, start.kind if start is not None else ""
     seen: list[tuple[float, float, float]] = []
