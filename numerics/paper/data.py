@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numerics.branches import belongs, compiled, locate
-from numerics.solvers import Solution
+from numerics.solvers import Solution, solve
 from theory.errors import DataError
 from theory.models import get
 
 RUNS = 24
+START = 1.25  # a sample complexity at which both branches exist
 COLUMNS = {
     "energy": "attention_train_error_mean",
     "m": "attention_mag_mean",
@@ -108,14 +109,24 @@ def _number(row: Mapping[str, str], column: str, path: Path) -> float:
         raise DataError(f"{path}: {column} = {row[column]!r} is not a number") from None
 
 
-def theory_at(params: Mapping[str, float], branch: str, accuracy: float = 1e-4) -> Solution | None:
+def theory_at(
+    params: Mapping[str, float],
+    branch: str,
+    accuracy: float = 1e-4,
+    near: Solution | None = None,
+) -> Solution | None:
     """State of a branch of the attention model; None where the branch does not exist.
 
-    Rules are not refined: errors far below the data's standard errors are enough here.
+    Rules are not refined: errors far below the data's standard errors are enough here. With a state
+    ``near`` by, there is no search.
     """
     problem = compiled(get("attention"), branch)
-    state = locate(problem, params, accuracy=accuracy, refine=False, raise_on_failure=False)
-    return state if belongs(state) else None
+    if near is None:
+        state = locate(problem, params, accuracy=accuracy, refine=False, raise_on_failure=False)
+    else:
+        state = solve(problem, params, near, accuracy=accuracy, refine=False,
+                      raise_on_failure=False)  # fmt: skip
+    return state if belongs(state) and state.kind == branch else None
 
 
 def quantity(state: Solution, name: str) -> tuple[float, float]:
@@ -144,10 +155,34 @@ def z_scores(row: Measured, state: Solution) -> dict[str, float]:
 
 
 def compare(rows: Iterable[Measured]) -> list[tuple[Measured, Solution, dict[str, float]]]:
-    """Each row with the state of its branch and the z-scores; rows without a state are left out."""
-    found = []
+    """Each row with the state of its branch and the z-scores; rows without a state are left out.
+
+    Each branch is found at one of the rows near ``START`` and followed from there, both ways.
+    """
+    groups: dict[tuple, list[Measured]] = {}
     for row in rows:
-        state = theory_at(row.params, row.branch)
-        if state is not None:
-            found.append((row, state, z_scores(row, state)))
+        others = tuple(sorted((k, v) for k, v in row.params.items() if k != "alpha"))
+        groups.setdefault((row.branch, others), []).append(row)
+    found = []
+    for group in groups.values():
+        states = _along(sorted(group, key=lambda r: r.params["alpha"]))
+        found += [(row, state, z_scores(row, state)) for row, state in states]
     return found
+
+
+def _along(rows: list[Measured]) -> list[tuple[Measured, Solution]]:
+    """Rows of one branch in alpha with their states, as far as the branch reaches."""
+    for k in sorted(range(len(rows)), key=lambda k: abs(rows[k].params["alpha"] - START))[:3]:
+        first = theory_at(rows[k].params, rows[k].branch)
+        if first is None:
+            continue
+        found = [(rows[k], first)]
+        for further in (rows[k + 1 :], rows[:k][::-1]):
+            state = first
+            for row in further:
+                state = theory_at(row.params, row.branch, near=state)
+                if state is None:
+                    break
+                found.append((row, state))
+        return sorted(found, key=lambda pair: pair[0].params["alpha"])
+    return []

@@ -71,10 +71,9 @@ def data(options: Options) -> Report:
     if options.quick:
         kept = kept[::5]
     groups: dict[tuple[float, str], list] = {}
-    for k, row in enumerate(kept):
-        options.tell("comparing", fraction=k / len(kept))
-        for found in compare([row]):
-            groups.setdefault((row.params["omega"], row.branch), []).append(found)
+    options.tell("comparing")
+    for found in compare(kept):
+        groups.setdefault((found[0].params["omega"], found[0].branch), []).append(found)
     rows, numbers = [], []
     for (omega, branch), found in sorted(groups.items()):
         cells, record = [], {"omega": omega, "branch": branch, "rows": len(found)}
