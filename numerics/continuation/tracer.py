@@ -63,6 +63,8 @@ class CurvePoint:
         Largest component in units of the equations' natural sizes.
     steps : int
         Of the corrector.
+    fresh : bool
+        Whether the Jacobian was computed here, or is the corrector's.
     """
 
     y: np.ndarray
@@ -72,6 +74,7 @@ class CurvePoint:
     row_scale: np.ndarray
     residual: float
     steps: int
+    fresh: bool = True
 
     @property
     def scaled_jacobian(self) -> np.ndarray:
@@ -171,19 +174,28 @@ def tangent(jacobian: np.ndarray, toward: np.ndarray) -> np.ndarray:
     return null if null @ toward >= 0 else -null
 
 
-def make_point(equations: CurveEquations, found: Corrected, toward: np.ndarray) -> CurvePoint:
+def make_point(
+    equations: CurveEquations, found: Corrected, toward: np.ndarray, *, lazy: bool | None = None
+) -> CurvePoint:
     """The point with a Jacobian of its own (or, if that is enough, the corrector's)."""
     scale, rows = equations.scale(found.y), equations.row_scale(found.y)
-    if getattr(equations, "lazy", False) and found.jacobian is not None:
-        jacobian = found.jacobian
-    else:
-        jacobian = equations.jacobian(found.y)
+    lazy = getattr(equations, "lazy", False) if lazy is None else lazy
+    fresh = not lazy or found.jacobian is None
+    jacobian = equations.jacobian(found.y) if fresh else found.jacobian
     scaled = jacobian * scale / rows[:, None]
     if np.all(np.isfinite(scaled)):
         direction = tangent(scaled, toward)
     else:
         direction = np.full(len(found.y), np.nan)
-    return CurvePoint(found.y, direction, jacobian, scale, rows, found.residual, found.steps)
+    return CurvePoint(
+        found.y, direction, jacobian, scale, rows, found.residual, found.steps, fresh
+    )  # fmt: skip
+
+
+def renewed(equations: CurveEquations, point: CurvePoint) -> CurvePoint:
+    """The point with a Jacobian of its own."""
+    found = Corrected(point.y, None, point.residual, point.steps, Status.CONVERGED)
+    return make_point(equations, found, point.tangent, lazy=False)
 
 
 def start(
@@ -280,6 +292,9 @@ def trace(
         new = advance(equations, here, length, settings, previous)
         if new is Status.LEFT_DOMAIN:
             new = _onto_edge(equations, here, length, bounds)
+        if isinstance(new, Status) and not here.fresh:
+            here = renewed(equations, here)
+            continue
         if isinstance(new, Status):
             why = new if new in (Status.LEFT_DOMAIN, Status.NON_FINITE) else Status.STEP_TOO_SMALL
             length /= 2
@@ -288,6 +303,12 @@ def trace(
             why, length = Status.NON_FINITE, length / 2
             continue
         turn = angle(here, new)
+        if turn > settings.angle and not (here.fresh and new.fresh):
+            # a borrowed Jacobian may be to blame
+            new = renewed(equations, new)
+            if not here.fresh:
+                here = renewed(equations, here)
+            turn = angle(here, new)
         if turn > settings.angle and length > 4 * settings.shortest:
             why, length = Status.STEP_TOO_SMALL, length / 2
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +26,15 @@ def branch(name: str, parameter: str, at: float, span, options: Options, **fixed
     if not belongs(state):
         raise ConvergenceError(f"the {name} branch was not found at {parameter} = {at:g}", state)
     settings = Settings(step=0.15, longest=0.5 if options.quick else 0.25, angle=0.4,
-                        shortest=0.01, max_points=60)  # fmt: skip
+                        shortest=1e-3, max_points=80)  # fmt: skip
     found = follow(problem, state, parameter, span, both=True, stability=False, settings=settings,
                    accuracy=4e-4 if options.quick else 1e-4, callback=options.progress)  # fmt: skip
-    found.name = name
-    return found
+    # what lies beyond a birth is another branch
+    own = [k for k, p in enumerate(found.points) if p.kind == name]
+    return replace(
+        found, name=name, points=[found.points[k] for k in own], curve=found.curve[own],
+        tangents=found.tangents[own], unstable=[found.unstable[k] for k in own],
+    )  # fmt: skip
 
 
 def column(found: Branch, name: str) -> np.ndarray:

@@ -71,8 +71,6 @@ def _slice(parameter: str, span: tuple[float, float], options: Options) -> Repor
         right.set_ylabel("overlaps")
         for axis in (left, right):
             curves.mark(axis, marks)
-            if parameter == "lambda":
-                axis.set_xscale("log")
         title = ", ".join(f"{symbol(k)} = {v:g}" for k, v in fixed.items())
         curves.finish(figure, names, path, title)
 
