@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
+import numpy as np
+
 import theory
 from numerics.problem import Problem, kernel_sources
 from numerics.protocol import ProblemLike
@@ -14,6 +16,9 @@ from theory.codegen import remembered, write_module
 from theory.derive import check_values, reduction_for
 from theory.free_energy import FreeEnergy
 from theory.system import SaddlePointSystem
+
+# of the steps of a carried solution: the shortest, and Newton steps that one of them is worth
+SHORTEST, PATIENCE = 0.06, 12
 
 
 @functools.lru_cache(maxsize=32)
@@ -104,18 +109,36 @@ def _carry(problem: ProblemLike, values: dict[str, float], method: str) -> Solut
                   method=method)  # fmt: skip
     if not belongs(state):
         return None
-    here, step = 0.0, 0.25
-    while here < 1.0 and step > 0.03:
+    last, before, here, step = state, None, 0.0, 0.25
+    while here < 1.0 and step > SHORTEST:
         there = min(1.0, here + step)
         point = {k: origin[k] + there * (values[k] - origin[k]) for k in values}
-        start = state.x
-        if not problem.in_domain(start, point):
+        if not problem.in_domain(state.x, point):
             step /= 2
             continue
         new = solve(problem, point, state, accuracy=LOOSE, refine=False, raise_on_failure=False,
-                    method=method)  # fmt: skip
+                    method="damped" if method == "damped" else "newton",
+                    max_steps=PATIENCE if method != "damped" else None)  # fmt: skip
         if belongs(new):
-            state, here, step = new, there, min(2 * step, 0.5)
+            before, last, here, step = (here, last), new, there, min(2 * step, 0.5)
+            state = new
+        elif before is not None and _vanishes(before, (here, last), (there, new)):
+            return None
         else:
             step /= 2
     return state if here >= 1.0 else None
+
+
+def _vanishes(
+    before: tuple[float, Solution], last: tuple[float, Solution], beyond: tuple[float, Solution]
+) -> bool:
+    """Whether the branch has merged with the one that is found beyond it.
+
+    At a pitchfork the squares of the order parameters that vanish are linear.
+    """
+    (s, one), (t, other), (end, found) = before, last, beyond
+    if not found.status.usable:
+        return False
+    gone = np.abs(found.x) < 1e-2 * np.abs(other.x)
+    fall = (one.x[gone] ** 2 - other.x[gone] ** 2) / (t - s)
+    return bool(np.any(gone) and np.all(other.x[gone] ** 2 < (end - t) * fall))

@@ -106,7 +106,8 @@ def _move(problem, state, params, direction, size) -> None:
     # no unknown may change by more than twice its own size at once
     limit = np.max(np.abs(direction) / problem.scale(state.x, params))
     fraction = min(fraction, 2.0 / limit) if limit > 0 else fraction
-    for _ in range(12):
+    # shorter steps along a fresh direction may help; along an old one a new Jacobian does
+    for _ in range(10 if state.fresh else 3):
         x = state.x + fraction * direction
         if problem.in_domain(x, params):
             residual = problem.residual(x, params, state.accuracy)
