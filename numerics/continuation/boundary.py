@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,54 +10,22 @@ from typing import Any
 import numpy as np
 
 from numerics.continuation.coexistence import Coexistence
+from numerics.continuation.coexisting import (
+    BoundaryPoint,
+    Coexisting,
+    boundary_points,
+    refined,
+)
 from numerics.continuation.tracer import CurvePoint, Settings, start, trace
 from numerics.continuation.transition import Transition
-from numerics.continuation.weights import derivative, limit
-from numerics.solvers import Solution
-from numerics.solvers.derivatives import differentiable
-from numerics.solvers.solution import _finite, make_solution
+from numerics.continuation.weights import limit
+from numerics.solvers.derivatives import LOOSE, differentiable
 from numerics.status import Status
 from theory.errors import ParameterError
 
 NEAR = 0.02  # states closer than this (natural units) end the line
-
-
-@dataclass(frozen=True)
-class BoundaryPoint:
-    """One point of a phase boundary.
-
-    Attributes
-    ----------
-    values : dict
-        Both parameters by name.
-    error : float
-        Of the first parameter.
-    states : dict of str to Solution
-    slope : float
-        Derivative of the first parameter with respect to the second, by Clapeyron's relation.
-    mismatch : float
-        Relative difference of that and of the slope of the traced points; NaN where too few are
-        near.
-    residual : float
-        In natural units.
-    """
-
-    values: dict[str, float]
-    error: float
-    states: dict[str, Solution]
-    slope: float
-    mismatch: float
-    residual: float
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            **self.values,
-            "error": _finite(self.error),
-            "slope": _finite(self.slope),
-            "clapeyron_mismatch": _finite(self.mismatch),
-            "residual": _finite(self.residual),
-            "states": {k: s.to_dict() for k, s in self.states.items()},
-        }
+COARSE = 0.25  # and closer than this, cheap rules are too noisy to follow it
+FINAL = (Status.REACHED_BOUND, Status.USER_STOP, Status.CLOSED_LOOP, Status.MAX_STEPS)
 
 
 @dataclass
@@ -134,7 +101,9 @@ def phase_boundary(
     over : (low, high), optional
         Bounds on the first parameter.
     accuracy : float, optional
-        Of the expectations: 1e-12 for smooth systems, else 1e-5.
+        Of the first parameter in natural units (relative, where it is large), 1e-5 by default: the
+        line is traced with cheap rules and every point refined until its error is as small, at most
+        by rules a hundred times finer. For smooth systems of the expectations, 1e-12.
     callback : callable, optional
         As in `follow`.
 
@@ -164,13 +133,13 @@ class _Run:
         states = list(transition.states.values())
         self.names = list(transition.states)
         self.params = {k: v for k, v in transition.params.items() if k != parameter}
-        smooth = all(map(differentiable, transition.problems))
+        exact = all(map(differentiable, transition.problems))
         reach = max(abs(transition.value), 1e-3)
         widths = (over[1] - over[0] if over else reach, span[1] - span[0])
+        self.accuracy = accuracy or (1e-12 if exact else 1e-5)
         self.equations = Coexistence(
-            transition.problems, (self.first, self.second), self.params, widths,
-            accuracy or (1e-12 if smooth else 1e-5),
-        )  # fmt: skip
+            transition.problems, (self.first, self.second), self.params, widths, self.accuracy
+        )
         self.y = np.concatenate([
             *(s.x for s in states), [transition.value, transition.params[parameter]]
         ])  # fmt: skip
@@ -179,51 +148,74 @@ class _Run:
             self.bounds[len(self.y) - 2] = tuple(sorted(over))
         self.span, self.callback = span, callback
         # steps below the noise of the quadrature lead nowhere
-        self.settings = settings or Settings(
-            step=0.02, longest=0.1, angle=0.2, shortest=1e-7 if smooth else 1e-3
-        )
+        self.settings = settings or (
+            Settings(step=0.02, longest=0.1, angle=0.2) if exact
+            else Settings(step=0.05, longest=0.2, angle=0.3, shortest=1e-3)
+        )  # fmt: skip
 
     def trace(self) -> Boundary:
-        toward = np.zeros(len(self.y))
-        toward[-1] = 1.0
-        first = start(self.equations, self.y, toward)
         line = Boundary((self.first, self.second), params=self.params)
-        if isinstance(first, Status):
-            line.ends = [{"reason": first, "message": first.message()}] * 2
+        exact = self.equations.exact
+        coarse = self.equations if exact else self.equations.at(max(self.accuracy, LOOSE))
+        near = NEAR if exact else COARSE
+        sides = []
+        for sign in (1.0, -1.0):
+            points, stop = self._stage(coarse, self.y, sign * np.eye(len(self.y))[-1], near)
+            here = [refined(coarse, p, self.accuracy, self._held(p)) for p in points]
+            if stop not in FINAL and not exact:
+                # what stopped it may be the noise of cheap rules
+                last = points[-1] if points else None
+                y, toward = (self.y, sign * np.eye(len(self.y))[-1]) if last is None else (
+                    last.y, last.tangent)  # fmt: skip
+                points, stop = self._stage(self.equations, y, toward, NEAR)
+                more = [Coexisting(self.equations, p.y, p) for p in points]
+                here += more if last is None else more[1:]
+            sides.append((here, stop))
+        (up, end_up), (down, end_down) = sides
+        if not up:
+            line.ends = [{"reason": end_up, "message": end_up.message()}] * 2
             return line
-        up, end_up = self._one_way(first)
-        turned = CurvePoint(**{**vars(first), "tangent": -first.tangent})
-        down, end_down = self._one_way(turned)
-        points = down[:0:-1] + up
-        line.points = self._points(points)
-        line.ends = [end_down, end_up]
+        line.points = boundary_points(down[:0:-1] + up, self.names)
+        line.ends = [self._end(down or up, end_down), self._end(up, end_up)]
         return line
 
-    def _one_way(self, first: CurvePoint):
-        points, stop = [first], None
+    def _stage(self, equations, y, toward, near: float) -> tuple[list[CurvePoint], Status]:
+        """Points from ``y`` on, and why they end; states nearer than ``near`` end them, too."""
+        first = start(equations, y, toward)
+        if isinstance(first, Status):
+            return [], first
+        points, stop = [first], Status.MAX_STEPS
+
+        def orientations(point):
+            return [float(np.linalg.slogdet(b)[0])
+                    for b in Coexisting(equations, point.y, point).blocks]  # fmt: skip
 
         def watch(here, new, length):
-            apart = min(self.equations.apart(here.y), self.equations.apart(new.y))
+            apart = min(equations.apart(here.y), equations.apart(new.y))
             if length > 0.3 * apart:
                 return "refine"  # keep away from the trivial solution a = b
             if self._tell(new):
                 return Status.USER_STOP
-            if apart < NEAR:
+            if apart < near:
                 return Status.CRITICAL_END
-            if self._orientations(here) != self._orientations(new):
+            if orientations(here) != orientations(new):
                 # a state passed its spinodal: what follows is another sheet
                 return "refine" if length > 1e-4 else Status.SPINODAL_END
             return None
 
-        for new in trace(self.equations, first, self.settings, bounds=self.bounds, watch=watch):
+        for new in trace(equations, first, self.settings, bounds=self.bounds, watch=watch):
             if isinstance(new, Status):
                 stop = new
             else:
                 points.append(new)
-        assert stop is not None
         if stop is Status.SPINODAL_END:
             points.pop()
-        return points, self._end(points, stop)
+        return points, stop
+
+    def _held(self, point: CurvePoint) -> int:
+        """The parameter that a point is found at: the second, but the first on its own bounds."""
+        first = len(point.y) - 2
+        return first if point.y[first] in self.bounds.get(first, ()) else first + 1
 
     def _tell(self, point: CurvePoint) -> bool:
         if self.callback is None:
@@ -237,28 +229,28 @@ class _Run:
 
     # --- ends ---------------------------------------------------------------------------------
 
-    def _end(self, points: list[CurvePoint], stop: Status) -> dict[str, Any]:
+    def _end(self, points: list[Coexisting], stop: Status) -> dict[str, Any]:
         last = points[-1]
-        at = {self.first: float(last.y[-2]), self.second: float(last.y[-1])}
-        apart = [self.equations.apart(p.y) for p in points]
+        at = dict(zip((self.first, self.second), last.values, strict=True))
         # the noise of the quadrature stops a line before its end; that it closes still shows
-        merging = apart[-1] < (3 * NEAR if self.equations.exact else 0.2 * max(apart))
+        widest = max(p.apart for p in points)
+        merging = last.apart < (3 * NEAR if self.equations.exact else 0.2 * widest)
         if stop is Status.CRITICAL_END or (merging and stop is Status.STEP_TOO_SMALL):
             values, errors = self._merged(points)
             reason = self._kind(last)
             return {"reason": reason, "message": reason.message(), "values": values,
                     "errors": errors}  # fmt: skip
         if stop is Status.SPINODAL_END:
-            doubt = dict(zip(at, map(float, 1e-4 * last.scale[-2:]), strict=True))
+            doubt = dict(zip(at, map(float, 1e-4 * last.point.scale[-2:]), strict=True))
             return {"reason": stop, "message": stop.message(), "values": at, "errors": doubt}
         if stop in (Status.STEP_TOO_SMALL, Status.LEFT_DOMAIN):
-            stop = Status.SPINODAL_END if self._singular(last) else Status.BRANCH_LOST
+            stop = Status.SPINODAL_END if last.softest < 1e-2 else Status.BRANCH_LOST
         return {"reason": stop, "message": stop.message(), "values": at,
                 "errors": {self.first: math.nan, self.second: math.nan}}  # fmt: skip
 
-    def _kind(self, point: CurvePoint) -> Status:
+    def _kind(self, last: Coexisting) -> Status:
         """Tricritical if one of the two states is its own mirror image, and the other is not."""
-        states, _ = self.equations.split(point.y)
+        states, _ = self.equations.split(last.y)
         own = []
         for problem, x in zip(self.equations.problems, states, strict=True):
             image = problem.canonical(-x)
@@ -272,106 +264,16 @@ class _Run:
         a, b = (set(p.unknowns) for p in self.equations.problems)
         return a < b or b < a
 
-    def _merged(self, points: list[CurvePoint]):
+    def _merged(self, points: list[Coexisting]):
         """Both parameters where the states merge: polynomials in their squared distance."""
-        distances = np.array([self.equations.apart(p.y) for p in points])
+        distances = np.array([p.apart for p in points])
         values, errors = {}, {}
-        doubt = np.array([self._doubt(p) / p.scale[-2] for p in points])
+        doubt = np.array([p.doubt / p.size for p in points])
         # what is left of the residual moves soft states, and so their distance
-        blur = np.array([self._blur(p) for p in points])
-        for place, name in ((-2, self.first), (-1, self.second)):
-            column = np.array([p.y[place] for p in points])
-            noise = doubt * np.array([p.scale[place] for p in points])
+        blur = np.array([p.blur for p in points])
+        for place, name in enumerate((self.first, self.second)):
+            column = np.array([p.values[place] for p in points])
+            noise = doubt * np.array([p.point.scale[-2 + place] for p in points])
             noise = noise + blur * np.abs(np.gradient(column, distances))
             values[name], errors[name] = limit(distances, column, noise)
         return values, errors
-
-    def _singular(self, point: CurvePoint) -> bool:
-        """Whether one of the two states is about to disappear in a fold."""
-        return self._softest(point) < 1e-2
-
-    def _orientations(self, point: CurvePoint) -> tuple[float, float]:
-        """Signs of the determinants of both states' Jacobians."""
-        n, m = self.equations.sizes
-        matrix = point.scaled_jacobian
-        blocks = (matrix[:n, :n], matrix[n : n + m, n : n + m])
-        return tuple(float(np.linalg.slogdet(b)[0]) for b in blocks)
-
-    def _blur(self, point: CurvePoint) -> float:
-        """Error of the distance between the states, in natural units."""
-        n, m = self.equations.sizes
-        total = 0.0
-        for evaluation, rows in zip(
-            self.equations.both(point.y), (slice(0, n), slice(n, n + m)), strict=True
-        ):
-            inverse = np.linalg.pinv(point.jacobian[rows, rows])
-            off = np.abs(inverse) @ (np.abs(evaluation.residual) + evaluation.residual_error)
-            off += np.abs(inverse @ point.jacobian[rows, n + m]) * self._doubt(point)
-            total += float(np.max(off / point.scale[rows]))
-        return total
-
-    def _softest(self, point: CurvePoint) -> float:
-        """Smallest singular value of the Jacobians of both states, in natural units."""
-        n, m = self.equations.sizes
-        matrix = point.scaled_jacobian
-        blocks = (matrix[:n, :n], matrix[n : n + m, n : n + m])
-        return max(min(float(np.linalg.svd(b)[1][-1]) for b in blocks), 1e-300)
-
-    # --- points -------------------------------------------------------------------------------
-
-    def _points(self, points: list[CurvePoint]) -> list[BoundaryPoint]:
-        slopes = [self._clapeyron(p) for p in points]
-        lengths = np.cumsum([0.0] + [
-            float(np.linalg.norm((b.y - a.y) / a.scale)) for a, b in itertools.pairwise(points)
-        ])  # fmt: skip
-        found = []
-        for k, point in enumerate(points):
-            mismatch = self._mismatch(points, lengths, k, slopes[k])
-            found.append(self._point(point, slopes[k], mismatch))
-        return found
-
-    def _clapeyron(self, point: CurvePoint) -> float:
-        first, second = self.equations.slopes(point.y)
-        return -second / first if first else math.inf
-
-    def _mismatch(self, points, lengths, k: int, slope: float) -> float:
-        low = max(0, min(k - 3, len(points) - 7))
-        near = slice(low, low + 7)
-        if len(points) < 5 or not math.isfinite(slope):
-            return math.nan
-        s = lengths[near] - lengths[k]
-        ds = [derivative(s, np.array([p.y[place] for p in points[near]])) for place in (-2, -1)]
-        # both as directions, so that neither a vertical nor a horizontal line divides by zero
-        scale = points[k].scale[-2:]
-        traced = np.array(ds) / scale
-        stated = np.array([slope, 1.0]) / scale
-        traced, stated = traced / np.linalg.norm(traced), stated / np.linalg.norm(stated)
-        return float(abs(traced[0] * stated[1] - traced[1] * stated[0]))
-
-    def _doubt(self, point: CurvePoint) -> float:
-        """Error of the first parameter from those of the energies, and from their difference."""
-        a, b = self.equations.both(point.y)
-        first, _ = self.equations.slopes(point.y)
-        energies = a.energy_error + b.energy_error + abs(a.energy - b.energy)
-        return energies / max(abs(first), 1e-300) + 1e-15 * abs(float(point.y[-2]))
-
-    def _point(self, point: CurvePoint, slope: float, mismatch: float) -> BoundaryPoint:
-        states, params = self.equations.split(point.y)
-        n, m = self.equations.sizes
-        pair = self.equations.both(point.y)
-        solutions = {}
-        for name, problem, x, evaluation, rows in zip(
-            self.names, self.equations.problems, states, pair, (slice(0, n), slice(n, n + m)),
-            strict=True,
-        ):  # fmt: skip
-            accuracy = self.equations.accuracy
-            solutions[name] = make_solution(
-                problem, x, params, evaluation, point.jacobian[rows, rows], Status.CONVERGED,
-                point.steps, max(self.equations.tolerance, 1e-10), accuracy,
-                {"accuracy": accuracy, "method": "continuation"}, refined=False,
-            )  # fmt: skip
-        error = self._doubt(point) + sum(
-            s.energy_error - e.energy_error for s, e in zip(solutions.values(), pair, strict=True)
-        ) / max(abs(self.equations.slopes(point.y)[0]), 1e-300)
-        values = {self.first: float(point.y[-2]), self.second: float(point.y[-1])}
-        return BoundaryPoint(values, error, solutions, slope, mismatch, point.residual)

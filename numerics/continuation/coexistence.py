@@ -47,6 +47,12 @@ class Coexistence:
         self.tolerance = 1e-12 if self.exact else accuracy
         self._memo: dict[bytes, tuple[Evaluation, Evaluation]] = {}
 
+    def at(self, accuracy: float) -> Coexistence:
+        """The same equations with expectations of another accuracy."""
+        if accuracy == self.accuracy:
+            return self
+        return Coexistence(self.problems, self.parameters, self.params, self.widths, accuracy)
+
     def split(self, y) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, float]]:
         """Both states, and all parameters."""
         n, m = self.sizes
