@@ -24,7 +24,7 @@ from numerics.status import Status
 from theory.errors import ParameterError
 
 NEAR = 0.02  # states closer than this (natural units) end the line
-COARSE = 0.25  # and closer than this, cheap rules are too noisy to follow it
+BLURRED = (0.1, 0.3)  # share of their distance that is noise, with cheap rules and with fine ones
 FINAL = (Status.REACHED_BOUND, Status.USER_STOP, Status.CLOSED_LOOP, Status.MAX_STEPS)
 
 
@@ -157,17 +157,16 @@ class _Run:
         line = Boundary((self.first, self.second), params=self.params)
         exact = self.equations.exact
         coarse = self.equations if exact else self.equations.at(max(self.accuracy, LOOSE))
-        near = NEAR if exact else COARSE
         sides = []
         for sign in (1.0, -1.0):
-            points, stop = self._stage(coarse, self.y, sign * np.eye(len(self.y))[-1], near)
+            points, stop = self._stage(coarse, self.y, sign * np.eye(len(self.y))[-1], BLURRED[0])
             here = [refined(coarse, p, self.accuracy, self._held(p)) for p in points]
             if stop not in FINAL and not exact:
                 # what stopped it may be the noise of cheap rules
                 last = points[-1] if points else None
                 y, toward = (self.y, sign * np.eye(len(self.y))[-1]) if last is None else (
                     last.y, last.tangent)  # fmt: skip
-                points, stop = self._stage(self.equations, y, toward, NEAR)
+                points, stop = self._stage(self.equations, y, toward, BLURRED[1])
                 more = [Coexisting(self.equations, p.y, p) for p in points]
                 here += more if last is None else more[1:]
             sides.append((here, stop))
@@ -179,8 +178,8 @@ class _Run:
         line.ends = [self._end(down or up, end_down), self._end(up, end_up)]
         return line
 
-    def _stage(self, equations, y, toward, near: float) -> tuple[list[CurvePoint], Status]:
-        """Points from ``y`` on, and why they end; states nearer than ``near`` end them, too."""
+    def _stage(self, equations, y, toward, blurred: float) -> tuple[list[CurvePoint], Status]:
+        """Points from ``y`` on, and why they end; states too near to be told apart end them."""
         first = start(equations, y, toward)
         if isinstance(first, Status):
             return [], first
@@ -196,7 +195,7 @@ class _Run:
                 return "refine"  # keep away from the trivial solution a = b
             if self._tell(new):
                 return Status.USER_STOP
-            if apart < near:
+            if apart < NEAR or not Coexisting(equations, new.y, new).blur < blurred * apart:
                 return Status.CRITICAL_END
             if orientations(here) != orientations(new):
                 # a state passed its spinodal: what follows is another sheet
