@@ -7,22 +7,27 @@ Newton in the parameter takes a few steps. States need only be good to 1e-3 for 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from numerics.branches import belongs, locate
+from numerics.branches import PATIENCE, belongs, locate
 from numerics.continuation.branch import Branch
+from numerics.continuation.follow import follow
 from numerics.continuation.meetings import apart, meetings, nearest
+from numerics.continuation.tracer import Settings
 from numerics.continuation.transition import Transition
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
+from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
 from theory.errors import ParameterError
 
 SEARCH, CLOSE = 4e-4, 4e-5  # accuracy and tolerance while searching
+WALK = Settings(step=0.1, longest=0.4, angle=0.4, shortest=1e-3, max_points=80)
 
 
 class _Pair:
@@ -168,7 +173,7 @@ def crossing(
         here = math.sqrt(low * high) if low > 0 else 0.5 * (low + high)
     found = _newton_search(pair, here, span, max_steps, tell)
     if found is None:
-        found = _scan(pair, span, tell)
+        found = _followed(pair, span, callback or (lambda news: None))
     if found is None:
         return _absent(pair, span)
     return _polish(pair, found, span, accuracy, tell)
@@ -227,36 +232,57 @@ def _newton_search(pair: _Pair, here, span, max_steps, tell) -> float | None:
     return None
 
 
-def _scan(pair: _Pair, span, tell, points: int = 16) -> float | None:
-    """Compare both branches over the range; a bracketed sign change, refined by bisection."""
+def _followed(pair: _Pair, span, tell) -> float | None:
+    """Follow both branches as far as they exist, and see where their energies meet."""
+    stretches = []
+    for k in (0, 1):
+        problem, state = pair.problems[k], pair.states[k] or pair.known[k]
+        if state is None or not belongs(state):
+            state = _anywhere(pair, k, span, tell)
+        if state is None:
+            pair.latest = [None if i == k else pair.states[i] for i in (0, 1)]
+            return None
+        branch = follow(
+            problem, state, pair.parameter, span, both=True, stability=False,
+            accuracy=None if differentiable(problem) else SEARCH, settings=WALK, callback=tell,
+        )  # fmt: skip
+        stretches.append([(branch, *s) for s in _own(branch)])
+        pair.spent += sum(p.evaluations for p in branch.points)
+    found = []
+    for one, other in itertools.product(*stretches):
+        pair.scanned += apart(one, other)
+        found += [(v, nearest(one, v), nearest(other, v)) for v in meetings(one, other)]
+    if not found:
+        return None
+    value, *pair.states = min(found, key=lambda f: f[0])
+    return value
+
+
+def _anywhere(pair: _Pair, k: int, span, tell, points: int = 16) -> Solution | None:
+    """A state of one branch at some value in the range."""
     low, high = span
     grid = np.geomspace(low, high, points) if low > 0 else np.linspace(low, high, points)
-    pair.states = [None, None]
-    previous: tuple[float, float] | None = None
-    for k, value in enumerate(grid):
-        tell("scanning", fraction=(k + 1) / points, **{pair.parameter: float(value)})
-        if not pair.at(float(value), SEARCH):
-            previous = None
-            continue
-        difference = pair.difference
-        if previous is not None and previous[1] * difference <= 0:
-            return _bisect(pair, previous[0], float(value), previous[1])
-        previous = (float(value), difference)
+    middle = np.argsort(np.abs(np.arange(points) - points // 2), kind="stable")
+    for n, value in enumerate(grid[middle]):
+        tell({"stage": f"looking for {pair.names[k]}", "fraction": n / points,
+              pair.parameter: float(value)})  # fmt: skip
+        state = solve(
+            pair.problems[k], {**pair.params, pair.parameter: float(value)}, accuracy=SEARCH,
+            refine=False, method="newton", max_steps=PATIENCE, raise_on_failure=False,
+        )  # fmt: skip
+        if belongs(state):
+            return state
     return None
 
 
-def _bisect(pair: _Pair, left, right, at_left) -> float | None:
-    for _ in range(20):
-        middle = 0.5 * (left + right)
-        if not pair.at(middle, SEARCH):
-            return None
-        if abs(right - left) < 1e-3 * max(abs(middle), 1e-3):
-            break
-        if pair.difference * at_left > 0:
-            left, at_left = middle, pair.difference
-        else:
-            right = middle
-    return 0.5 * (left + right)
+def _own(branch: Branch) -> list[tuple[int, int]]:
+    """Stretches between turns of the parameter, without what lies beyond the branch's birth."""
+    found = []
+    for first, last in branch.stretches():
+        own = [k for k in range(first, last) if belongs(branch.points[k])]
+        if len(own) > 1:
+            found.append((own[0], own[-1] + 1))
+    return found
 
 
 def _polish(pair: _Pair, here: float, span, accuracy: float, tell) -> Transition:

@@ -383,6 +383,8 @@ def _onto_bound(equations, here, new, k, limit, fraction) -> CurvePoint | None:
     guess[k] = limit
     normal = np.zeros(len(guess))
     normal[k] = 1.0
+    if not equations.inside(guess):
+        return None
     found = correct(equations, guess, normal, jacobian=here.jacobian)
     chord = here.distance(new.y)
     if found.status is not Status.CONVERGED or here.distance(found.y) > 1.5 * chord + 1e-9:
