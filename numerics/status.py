@@ -24,6 +24,7 @@ class Status(IntEnum):
     SPINODAL_END = 25
     TRICRITICAL_END = 26
     MIRRORED = 27
+    BICRITICAL_END = 28
     NO_CROSSING = 30
     LOWER_FROM_BIRTH = 31
     USER_STOP = 40
@@ -69,6 +70,8 @@ _MESSAGES = {
     Status.SPINODAL_END: "one of the branches ends at its spinodal: follow the other alone",
     Status.TRICRITICAL_END: "the line ends in a tricritical point, where the transition becomes "
     "continuous: follow the branch point from there",
+    Status.BICRITICAL_END: "the line ends in a bicritical point, where both branches are born from "
+    "a third one: follow their branch points from there",
     Status.MIRRORED: "the branch passed a branch point onto its own mirror image: every point of "
     "it is known",
     Status.NO_CROSSING: "no crossing in the range: widen it",

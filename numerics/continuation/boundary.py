@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from numerics.continuation.bicritical import bicritical
 from numerics.continuation.coexistence import Coexistence
 from numerics.continuation.coexisting import (
     BoundaryPoint,
@@ -237,6 +238,12 @@ class _Run:
         if stop is Status.CRITICAL_END or (merging and stop is Status.STEP_TOO_SMALL):
             values, errors = self._merged(points)
             reason = self._kind(last)
+            a, b = self.equations.problems
+            (x, _), params = self.equations.split(last.y)
+            state = dict(zip(a.unknowns, x, strict=True))
+            born = bicritical(a, b, state, params, (self.first, self.second), 0.1 * self.accuracy)
+            if born is not None:
+                reason, (values, errors) = Status.BICRITICAL_END, born
             return {"reason": reason, "message": reason.message(), "values": values,
                     "errors": errors}  # fmt: skip
         if stop is Status.SPINODAL_END:
