@@ -25,7 +25,7 @@ from numerics.status import Status
 from theory.errors import ParameterError
 
 NEAR = 0.02  # states closer than this (natural units) end the line
-BLURRED = (0.1, 0.3)  # share of their distance that is noise, with cheap rules and with fine ones
+BLURRED = (0.2, 1.0)  # share of their distance that is noise, with cheap rules and with fine ones
 FINAL = (Status.REACHED_BOUND, Status.USER_STOP, Status.CLOSED_LOOP, Status.MAX_STEPS)
 
 
@@ -168,8 +168,8 @@ class _Run:
                 y, toward = (self.y, sign * np.eye(len(self.y))[-1]) if last is None else (
                     last.y, last.tangent)  # fmt: skip
                 points, stop = self._stage(self.equations, y, toward, BLURRED[1])
-                more = [Coexisting(self.equations, p.y, p) for p in points]
-                here += more if last is None else more[1:]
+                here += [refined(self.equations, p, self.accuracy, self._held(p))
+                         for p in points[last is not None :]]  # fmt: skip
             sides.append((here, stop))
         (up, end_up), (down, end_down) = sides
         if not up:
