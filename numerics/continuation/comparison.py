@@ -47,7 +47,10 @@ class Comparison:
         found: list[Event] = []
         for i, one in enumerate(stretches):
             for other in stretches[i + 1 :]:
-                for value in meetings(one, other):
+                values = meetings(one, other)
+                if values and self._coincide(one, other):
+                    continue
+                for value in values:
                     event = self._cross(one, other, value)
                     if event is not None and not any(
                         abs(event.value - e.value) < 1e-9 and set(e.states) == set(event.states)
@@ -67,12 +70,28 @@ class Comparison:
             if np.all(np.isfinite(b["energy"][first:last]))
         ]
 
+    def _coincide(self, one: Stretch, other: Stretch) -> bool:
+        """Whether the energies are equal all along: two images under a symmetry, no crossing."""
+        points = [sorted(b.points[i:j], key=lambda s: s.params[self.parameter])
+                  for b, i, j in (one, other)]  # fmt: skip
+        low = max(p[0].params[self.parameter] for p in points)
+        high = min(p[-1].params[self.parameter] for p in points)
+        problems = [s[0].problem for s in (one, other)]
+        # away from the ends of the overlap, where the states may merge
+        for value in (low + f * (high - low) for f in (0.3, 0.55, 0.8, 0.15)):
+            near = [nearest(s, value) for s in (one, other)]
+            a, b = self._both(problems, near, value)
+            slopes = [s.gradient[self.parameter] for s in (a, b)]
+            doubt = 2 * (a.energy_error + b.energy_error) + 1e-14 * abs(a.energy)
+            # an error of the state leaves one of its square in the energy, but not in the slope
+            alike = abs(slopes[0] - slopes[1]) <= 1e-6 * (abs(slopes[0]) + abs(slopes[1]))
+            if not (abs(a.energy - b.energy) <= doubt and alike):
+                return False
+        return True
+
     def _cross(self, one, other, value: float) -> Event | None:
         a, b = (nearest(s, value) for s in (one, other))
         problems = [s[0].problem for s in (one, other)]
-        slopes = [s.gradient[self.parameter] for s in self._both(problems, (a, b), value)]
-        if abs(slopes[0] - slopes[1]) <= 1e-9 * (abs(slopes[0]) + abs(slopes[1])):
-            return None  # mirror images
         low, high = self.span
         # no further than either stretch goes
         for branch, first, last in (one, other):

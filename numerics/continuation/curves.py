@@ -15,6 +15,7 @@ from scipy.optimize import brentq
 
 from numerics.continuation.conditions import condition_curve, difference, softening
 from numerics.continuation.event import Event
+from numerics.continuation.mirror import turned
 from numerics.continuation.singular import SingularCurve, SpecialPoint
 from numerics.continuation.tracer import CurvePoint, Settings, correct, make_point, start, trace
 from numerics.continuation.transition import Transition
@@ -244,10 +245,10 @@ def _curve(kind, event, parameter, span, problem, over, settings, callback) -> S
         points, end = [point], Status.MAX_STEPS
 
         def watch(a, b, length):
-            turned = _turned(problem, a.y[: equations.n], b.y[: equations.n])
-            if turned is not None:
+            flipped = turned(problem, a.y[: equations.n], b.y[: equations.n])
+            if flipped is not None:
                 # onto the mirror image, through the symmetric state; where other curves pass too
-                return "refine" if abs(a.y[turned]) > NEAR else Status.TRICRITICAL_END
+                return "refine" if abs(a.y[flipped]) > NEAR else Status.TRICRITICAL_END
             if equations.special(a.y) * equations.special(b.y) < 0:
                 found = _locate(equations, a, b, equations.special, equations.special_kind)
                 special.extend([found] if found is not None else [])
@@ -282,17 +283,9 @@ def _curve(kind, event, parameter, span, problem, over, settings, callback) -> S
     )  # fmt: skip
 
 
-def _turned(problem: ProblemLike, x: np.ndarray, new: np.ndarray) -> int | None:
-    """The unknown that passes zero between a state and the mirror images beyond."""
-    alive = np.minimum(np.abs(x), np.abs(new)) > 1e-9
-    flips = np.flatnonzero(alive & (x * new < 0)
-                           & (problem.canonical(x) * problem.canonical(new) >= 0))  # fmt: skip
-    return int(flips[np.argmax(np.abs(x[flips]))]) if len(flips) else None
-
-
 def _merging(equations, points: list[CurvePoint], beyond: CurvePoint) -> SpecialPoint:
     """Limit of the curve as the state becomes its own mirror image."""
-    k = _turned(equations.problem, points[-1].y[: equations.n], beyond.y[: equations.n])
+    k = turned(equations.problem, points[-1].y[: equations.n], beyond.y[: equations.n])
     assert k is not None
     distances = np.array([abs(p.y[k]) for p in points])
     values, errors, state = {}, {}, {}

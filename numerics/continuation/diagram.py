@@ -14,8 +14,9 @@ from numerics.continuation.comparison import Comparison, full_state
 from numerics.continuation.event import Event
 from numerics.continuation.follow import Run, joined, labelled, prepare
 from numerics.continuation.meetings import passes
+from numerics.continuation.mirror import image, turned
 from numerics.continuation.stability import embed, whole
-from numerics.continuation.switch import leave, narrowest, prepared
+from numerics.continuation.switch import departure, into, leave, narrowest, prepared
 from numerics.continuation.tracer import Settings, correct
 from numerics.continuation.watch import BRANCHING, UserFunction
 from numerics.protocol import ProblemLike
@@ -165,10 +166,12 @@ class _Search:
         for direction in directions:
             halves = []
             for sign in (1.0, -1.0):
+                origin = departure(other.equations, y, sign * direction)
                 point = leave(other.equations, y, sign * direction)
+                point = None if point is None else into(other.equations, origin, point, self.span)
                 if point is None or self.covered(problem, point.y):
                     continue
-                half = other.one_way(point)
+                half = other.one_way(point, origin)
                 halves.append(half)
                 self.branches.append(half)  # so that its mirror image counts as covered
             for half in halves:
@@ -178,7 +181,17 @@ class _Search:
                 self.add(other, joined(halves[1], halves[0]))
             else:
                 for half in halves:
+                    alone = len(halves) == 1
+                    half.start_status = self.why_alone(problem, direction, y) if alone else None
                     self.add(other, half)
+
+    def why_alone(self, problem: ProblemLike, direction: np.ndarray, y: np.ndarray):
+        """Why a branch begins at a branch point: a bound, or what is beyond is its mirror image."""
+        if min(abs(y[-1] - end) for end in self.span) <= 1e-9 * (self.span[1] - self.span[0]):
+            return Status.REACHED_BOUND
+        x = y[:-1] + 0.1 * direction[:-1]
+        beyond = y[:-1] - 0.1 * direction[:-1]
+        return None if turned(problem, x, beyond) is None else Status.MIRRORED
 
     # --- seeds --------------------------------------------------------------------------------
 
@@ -238,9 +251,9 @@ class _Search:
                 if exact.status is Status.CONVERGED:
                     x = embed(equations.problem, exact.y[:-1])
                     found.append(x)
-                    image = _mirror(self.whole, x)
-                    if image is not None:
-                        found.append(image)
+                    other = image(self.whole, x)
+                    if other is not None:
+                        found.append(other)
         return found
 
     # --- identity -----------------------------------------------------------------------------
@@ -303,14 +316,8 @@ class _Search:
         if not (a.kind == b.kind or branching) or a.kind == "first-order":
             return False
         slack = 3 * (a.error + b.error) + 1e-8 * (self.span[1] - self.span[0])
-        if abs(a.value - b.value) > slack or a.message != b.message:
+        if abs(a.value - b.value) > slack or (a.message != b.message and not branching):
             return False
         x, y = (full_state(self.whole, e.state) for e in (a, b))
         scale = self.whole.scale(x, a.state.params)
         return bool(np.max(np.abs(x - y) / scale) < 1e-3)
-
-
-def _mirror(problem: ProblemLike, x: np.ndarray) -> np.ndarray | None:
-    """-x where that is a mirror image of x, and another state."""
-    same = np.array_equal(problem.canonical(-x), problem.canonical(x))
-    return -x if same and np.any(x) else None

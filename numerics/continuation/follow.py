@@ -11,8 +11,17 @@ import numpy as np
 from numerics.continuation.branch import Branch
 from numerics.continuation.equations import BranchEquations
 from numerics.continuation.event import Event
-from numerics.continuation.tracer import CurvePoint, Settings, start, trace
-from numerics.continuation.watch import Jumped, UserFunction, Watcher
+from numerics.continuation.mirror import turned
+from numerics.continuation.tracer import (
+    Corrected,
+    CurvePoint,
+    Settings,
+    advance,
+    make_point,
+    start,
+    trace,
+)
+from numerics.continuation.watch import BRANCHING, Jumped, UserFunction, Watcher
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, as_state, solve
 from numerics.solvers.derivatives import differentiable
@@ -158,6 +167,9 @@ def prepare(problem, start, parameter, span, given):
     return as_state(problem, start), values
 
 
+PROBE = 1e-3  # how far beyond a bound events on it are looked for, in natural units
+
+
 class Run:
     """One call of `follow`, or one half-branch of a diagram."""
 
@@ -178,23 +190,29 @@ class Run:
         toward[-1] = direction
         return start(self.equations, np.append(x, value), toward)
 
-    def one_way(self, first: CurvePoint) -> Branch:
+    def one_way(self, first: CurvePoint, origin: CurvePoint | None = None) -> Branch:
+        """From ``first`` on; ``origin``, a branch point just left, becomes the first point."""
         branch = self._empty()
         events: list[Event] = []
+        ended: list[CurvePoint] = []
 
         def watch(here, new, length):
             try:
-                found = self.watcher.between(here, new)
+                found = self._within(self.watcher.between(*self._reaching(here, new)))
             except Jumped:
                 return "refine"
+            passed = self._mirrored(found, here, new)
+            if passed is not None:
+                ended.append(self._at(found[passed], here))
+                found = found[: passed + 1]
             events.extend(found)
             if self._tell(new) is Status.USER_STOP:
                 return Status.USER_STOP
-            if self._mirrored(found, new):
-                return Status.MIRRORED
-            return None
+            return None if passed is None else Status.MIRRORED
 
         points, counts = [first], [self.watcher.facts(first).unstable]
+        if origin is not None:
+            points, counts = [origin, first], counts * 2
         if self._tell(first) is Status.USER_STOP:
             branch.status = Status.USER_STOP
             return self._finish(branch, points, counts, events)
@@ -205,14 +223,17 @@ class Run:
             else:
                 points.append(new)
                 counts.append(self.watcher.facts(new).unstable)
+        if branch.status is Status.MIRRORED:
+            # the branch point itself in place of the point beyond
+            points[-1:], counts[-1] = ended, counts[-2]
         return self._finish(branch, points, counts, events)
 
     def both_ways(self, first: CurvePoint) -> Branch:
         forward = self.one_way(first)
         if forward.status in (Status.CLOSED_LOOP, Status.USER_STOP):
             return forward
-        turned = CurvePoint(**{**vars(first), "tangent": -first.tangent})
-        return joined(self.one_way(turned), forward)
+        back = CurvePoint(**{**vars(first), "tangent": -first.tangent})
+        return joined(self.one_way(back), forward)
 
     def _empty(self) -> Branch:
         return Branch(self.parameter, problem=self.problem, name=self.problem.branch or "")
@@ -228,14 +249,35 @@ class Run:
         })  # fmt: skip
         return Status.USER_STOP if answer is not None and not answer else None
 
-    def _mirrored(self, events: list[Event], new: CurvePoint) -> bool:
-        """Whether the curve passed a branch point onto its own mirror image."""
-        if not any(e.kind in ("pitchfork", "branch point") and not e.transverse for e in events):
-            return False
-        x = new.y[:-1]
-        image = self.problem.canonical(x)
-        turned = float(np.max(np.abs(image - x) / new.scale[:-1]))
-        return turned > 1e-9 and bool(np.any(image * x < 0))
+    def _reaching(self, here: CurvePoint, new: CurvePoint) -> tuple[CurvePoint, CurvePoint]:
+        """The segment, prolonged a little where a bound is itself (nearly) an event."""
+        return self._beyond(here, -PROBE), self._beyond(new, PROBE)
+
+    def _beyond(self, point: CurvePoint, length: float) -> CurvePoint:
+        if point.y[-1] not in self.span or not self.watcher.singular(point):
+            return point
+        further = advance(self.equations, point, length, self.settings)
+        return point if isinstance(further, Status) else further
+
+    def _within(self, events: list[Event]) -> list[Event]:
+        """Events in the range, its ends included."""
+        low, high = self.span
+        slack = 1e-9 * (high - low)
+        return [e for e in events
+                if low - e.error - slack <= e.value <= high + e.error + slack]  # fmt: skip
+
+    def _mirrored(self, events: list[Event], here: CurvePoint, new: CurvePoint) -> int | None:
+        """The event, a branch point, at which the curve passes onto its own mirror image."""
+        if turned(self.problem, here.y[:-1], new.y[:-1]) is None:
+            return None
+        own = [k for k, e in enumerate(events) if e.kind in BRANCHING and not e.transverse]
+        return own[0] if own else None
+
+    def _at(self, event: Event, here: CurvePoint) -> CurvePoint:
+        """The point of an event, on the side of its mirror images on which ``here`` is."""
+        x = np.where(event.state.x * here.y[:-1] < 0, -event.state.x, event.state.x)
+        found = Corrected(np.append(x, event.value), None, event.residual, 0, Status.CONVERGED)
+        return make_point(self.equations, found, here.tangent)
 
     def _finish(self, branch: Branch, points: list[CurvePoint], counts, events) -> Branch:
         branch.points = [self.watcher.solution(p.y, p.steps, p.jacobian) for p in points]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from numerics.continuation.equations import BranchEquations
 from numerics.continuation.event import Event
 from numerics.continuation.stability import embed, whole
-from numerics.continuation.tracer import CurvePoint, correct, make_point
+from numerics.continuation.tracer import Corrected, CurvePoint, correct, make_point, onto_bound
 from numerics.protocol import ProblemLike
 from numerics.status import Status
 
@@ -70,6 +71,29 @@ def leave(equations: BranchEquations, y: np.ndarray, direction: np.ndarray) -> C
         if cosine > 0.8:
             return make_point(equations, found, direction)
     return None
+
+
+def departure(equations: BranchEquations, y: np.ndarray, direction: np.ndarray) -> CurvePoint:
+    """The branch point itself, as first point of the branch that leaves it along ``direction``."""
+    found = Corrected(y, None, 0.0, 0, Status.CONVERGED)
+    return replace(make_point(equations, found, direction), tangent=direction)
+
+
+def into(
+    equations: BranchEquations, origin: CurvePoint, point: CurvePoint, span: tuple[float, float]
+) -> CurvePoint | None:
+    """A first point that is inside the range: ``point``, or else the one on the bound.
+
+    None if the branch point is on the bound itself.
+    """
+    low, high = span
+    value, bound = point.y[-1], min(max(point.y[-1], low), high)
+    if value == bound:
+        return point
+    if abs(origin.y[-1] - bound) <= 1e-9 * (high - low):
+        return None
+    fraction = (bound - origin.y[-1]) / (value - origin.y[-1])
+    return onto_bound(equations, origin, point, len(point.y) - 1, bound, fraction)
 
 
 def narrowest(

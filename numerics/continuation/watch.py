@@ -128,6 +128,14 @@ class Watcher:
         vertices = [e for e in found if e.kind in BRANCHING and not e.transverse]
         return [e for e in found if e.kind != "fold" or not any(self._same(e, v) for v in vertices)]
 
+    def singular(self, point: CurvePoint) -> bool:
+        """Whether an event is so near to a point that its test functions have no clear sign."""
+        level = 1e-6 if self.equations.exact else 2e-2
+        sizes = np.linalg.svd(point.scaled_jacobian[:, :-1])[1]
+        found = np.abs(self.facts(point).rates.real)
+        soft = min(sizes[-1], *found) if len(found) else sizes[-1]
+        return bool(soft <= level * max(sizes[0], *found, 1.0))
+
     def _edge(self, point: CurvePoint) -> bool:
         """Whether the edge of the domain is within reach of a difference quotient."""
         for k, size in enumerate(point.scale):
@@ -259,7 +267,15 @@ class Watcher:
 
     def _branch_point(self, point, here, new, v, w, gains) -> Event:
         scale, rows = point.scale, point.row_scale
-        second, third = polish.curvature(self.equations, point.y, v, w, scale, rows)
+        done = None
+        if self.equations.exact:
+            system = polish.branch_point_system(self.equations, scale, rows)
+            start = np.concatenate([point.y, w, [0.0]])
+            done = polish.newton(system, start, len(point.y), np.append(scale, np.ones(len(w) + 1)))
+            done = done if self._accept(done, point, here, new) else None
+        # off the point itself the quadratic coefficient of a pitchfork is not zero
+        at = point.y if done is None else done.y
+        second, third = polish.curvature(self.equations, at, v, w, scale, rows)
         details = {**gains, "quadratic": second, "cubic": third}
         kind = "transcritical" if abs(second) > 1e-4 * max(abs(third), 1e-6) else "pitchfork"
         if not self.equations.exact:
@@ -272,15 +288,11 @@ class Watcher:
             noise = self._relative(point) * max(size, abs(third), 1.0) / max(abs(pace), 1e-300)
         else:
             noise = self._rate_noise(point, here, new, self._critical(here, new))
-        if self.equations.exact:
-            system = polish.branch_point_system(self.equations, scale, rows)
-            start = np.concatenate([point.y, w, [0.0]])
-            done = polish.newton(system, start, len(point.y), np.append(scale, np.ones(len(w) + 1)))
-            near = self._accept(done, point, here, new)
-            if near and abs(done.rest[-1]) < UNFOLDED:
-                return self._polished(done, kind, direction, False, details, noise)
-            if near:
+        if done is not None:
+            if abs(done.rest[-1]) >= UNFOLDED:
                 raise Jumped
+            message = polish.criticality(self.equations, done.y) if kind == "pitchfork" else ""
+            return self._polished(done, kind, direction, False, details, noise, message)
         deficit = np.linalg.svd(point.scaled_jacobian)[1]
         if deficit[-1] > (1e-4 if self.equations.exact else 2e-2) * deficit[0]:
             raise Jumped
@@ -301,8 +313,18 @@ class Watcher:
             done = polish.newton(system, np.append(point.y, v), len(point.y),
                                  np.append(scale, np.ones(len(v))))  # fmt: skip
             if self._accept(done, point, here, new):
-                return self._polished(done, "pitchfork", v, True, dict(gains), noise)
+                message = self._criticality(done.y)
+                return self._polished(done, "pitchfork", v, True, dict(gains), noise, message)
         return self._located(point, here, new, "pitchfork", noise, v, True, dict(gains))
+
+    def _criticality(self, y) -> str:
+        """Of a transverse pitchfork, which is one of the full system."""
+        x, params = self.equations.at(y)
+        full, name = whole(self.problem), self.equations.parameter
+        others = {k: v for k, v in params.items() if k in full.values(params) and k != name}
+        span = (0.0, self.equations.width)
+        equations = BranchEquations(full, name, others, span, self.equations.accuracy)
+        return polish.criticality(equations, np.append(embed(self.problem, x), y[-1]))
 
     def _softened(self, point, here, new) -> dict | None:
         """Root of a transverse rate, which is known to quadrature accuracy, along the branch."""
@@ -373,7 +395,7 @@ class Watcher:
         return done.converged and moved <= max(chord, 1e-6)
 
     def _polished(
-        self, done: polish.Polished, kind, direction, transverse, details, noise
+        self, done: polish.Polished, kind, direction, transverse, details, noise, message=""
     ) -> Event:
         value, error = float(done.y[-1]), float(done.error[-1]) + noise
         error = max(error, 4 * polish.EPS * abs(value), 1e-15)
@@ -381,7 +403,7 @@ class Watcher:
         return Event(
             kind, self.equations.parameter, value, error, (value - error, value + error),
             done.residual, "polished", {state.kind: state}, dict(self.equations.params),
-            direction=direction, transverse=transverse, details=details,
+            direction=direction, transverse=transverse, message=message, details=details,
         )  # fmt: skip
 
     def _located(self, point, here, new, kind, noise, direction, transverse, details) -> Event:
