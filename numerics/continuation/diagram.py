@@ -24,6 +24,7 @@ from numerics.solvers import as_state, solve
 from numerics.solvers.deflation import deflated
 from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
+from theory.joint import Name, joint, moved, separate, without
 
 
 @dataclass
@@ -73,7 +74,7 @@ class Diagram:
 
 def diagram(
     problem: ProblemLike,
-    parameter: str,
+    parameter: Name,
     span: tuple[float, float],
     starts: Iterable | None = None,
     *,
@@ -107,12 +108,13 @@ def diagram(
     -------
     Diagram
     """
+    parameter = joint(parameter)
     low, high = sorted(map(float, span))
     given = {**(params or {}), **fixed}
-    first = problem.starts(problem.values({**given, parameter: low}))
+    first = problem.starts(problem.values(moved(separate(given), parameter, low)))
     _, values = prepare(problem, first[0] if first else np.ones(len(problem.unknowns)),
                          parameter, (low, high), given)  # fmt: skip
-    others = {k: v for k, v in values.items() if k != parameter}
+    others = without(values, parameter)
     search = _Search(
         problem, parameter, (low, high), others, accuracy, settings, functions, max_branches,
         callback,
@@ -136,7 +138,7 @@ class _Search:
         self.runs: dict[int, Run] = {}
 
     def run(self, problem: ProblemLike) -> Run:
-        values = {**self.others, self.parameter: self.span[0]}
+        values = moved(self.others, self.parameter, self.span[0])
         return Run(problem, self.parameter, values, self.span, *self.options)
 
     def explore(self, starts: list) -> None:
@@ -208,7 +210,7 @@ class _Search:
             if self.callback is not None:
                 self.callback({"stage": "looking for states", "fraction": k / count,
                                self.parameter: float(value)})  # fmt: skip
-            values = {**self.others, self.parameter: float(value)}
+            values = moved(self.others, self.parameter, float(value))
             known: list[np.ndarray] = [] if not smooth else self.states_at(float(value))
             for problem in problems:
                 for start in self.spread(problem, values, starts if smooth else []):
@@ -284,7 +286,7 @@ class _Search:
         equations = self.runs[id(branch)].equations if id(branch) in self.runs else None
         equations = equations or self.run(owner).equations
         scale = equations.scale(y)
-        params = {**self.others, self.parameter: value}
+        params = moved(self.others, self.parameter, value)
         if np.max(np.abs(embed(owner, state) - x) / self.whole.scale(x, params)) > 1e-6:
             return False
         points = np.array([[*owner.canonical(p[:-1]), p[-1]] for p in curve]) / scale

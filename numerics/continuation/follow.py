@@ -26,13 +26,14 @@ from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, as_state, solve
 from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
-from theory.errors import ParameterError, near
+from theory.errors import ParameterError
+from theory.joint import Name, check_known, joint, moved, separate, shared, value_of
 
 
 def follow(
     problem: ProblemLike,
     start: Solution | Mapping[str, float] | Any = None,
-    parameter: str = "alpha",
+    parameter: Name = "alpha",
     span: tuple[float, float] = (0.3, 10.0),
     *,
     params: Mapping[str, float] | None = None,
@@ -52,7 +53,8 @@ def follow(
     start : Solution, mapping or array, optional
         State to start from; by default the problem's own starting points are tried. It is corrected
         first, at the parameter value it carries (else the one in ``params``, else ``span[0]``).
-    parameter : str
+    parameter : str, or several of them
+        Several, as in ``"A11,A22"`` or ``("A11", "A22")``, move together and keep one value.
     span : (from, to)
         The run starts in the direction from the first to the second, and ends on either.
     params, **fixed
@@ -80,11 +82,12 @@ def follow(
     ParameterError
         For an unknown parameter, or one that is both followed and fixed.
     """
+    parameter = joint(parameter)
     state, values = prepare(problem, start, parameter, span, {**(params or {}), **fixed})
     low, high = sorted(map(float, span))
     run = Run(problem, parameter, values, (low, high), accuracy, settings, functions, stability,
                callback)  # fmt: skip
-    first = run.begin(state, values[parameter], math.copysign(1.0, span[1] - span[0]))
+    first = run.begin(state, value_of(values, parameter), math.copysign(1.0, span[1] - span[0]))
     if isinstance(first, Status):
         return Branch(parameter, status=first, problem=problem, name=problem.branch or "")
     return run.both_ways(first) if both else run.one_way(first)
@@ -127,10 +130,10 @@ def resume(
     y, tangent = branch.curve[-1], branch.tangents[-1]
     if label is not None:
         state = branch.labelled(label)
-        y = np.append(state.x, state.params[branch.parameter])
+        y = np.append(state.x, value_of(state.params, branch.parameter))
         near = int(np.argmin(np.linalg.norm(branch.curve - y, axis=1)))
         tangent = branch.tangents[near]
-    values = {**branch.params, branch.parameter: float(y[-1])}
+    values = moved(branch.params, branch.parameter, float(y[-1]))
     run = Run(branch.problem, branch.parameter, values, (low, high), accuracy, settings, functions,
                stability, callback)  # fmt: skip
     first = run.begin(y[:-1], float(y[-1]), 1.0)
@@ -143,23 +146,20 @@ def resume(
 
 def prepare(problem, start, parameter, span, given):
     """State to start from, and all parameter values there; every mistake has its own message."""
-    if parameter in given:
-        raise ParameterError(f"{parameter} is followed over {span}; do not fix it as well")
+    fixed = shared(parameter, given)
+    if fixed:
+        raise ParameterError(f"{fixed} is followed over {span}; do not fix it as well")
     carried = dict(start.params) if isinstance(start, Solution) else {}
     low, high = sorted(map(float, span))
     if not low < high:
         raise ParameterError(f"span {span} of {parameter} is empty")
-    here = carried.get(parameter, span[0])
+    here = value_of(carried, parameter) if shared(parameter, carried) else span[0]
     here = min(max(here, low), high)
-    known = {**getattr(problem, "defaults", {}), **carried, **given, parameter: here}
-    values = problem.values(known)
-    if parameter not in values:
-        raise ParameterError(
-            f"unknown parameter {parameter!r} of {problem.name}{near(parameter, values)}; "
-            f"it has: {', '.join(values)}"
-        )
+    known = {**getattr(problem, "defaults", {}), **carried, **separate(given)}
+    values = problem.values(moved(known, parameter, here))
+    check_known(parameter, values, problem.name)
     for end in (low, high):
-        problem.values({**values, parameter: end})
+        problem.values(moved(values, parameter, end))
     if start is None:
         start = solve(problem, values, accuracy=1e-5, raise_on_failure=False)
     if isinstance(start, Solution):
@@ -175,9 +175,8 @@ class Run:
 
     def __init__(self, problem, parameter, values, span, accuracy, settings, functions, stability,
                  callback):  # fmt: skip
-        others = {k: v for k, v in values.items() if k != parameter}
         accuracy = accuracy or (1e-10 if differentiable(problem) else 1e-5)
-        self.equations = BranchEquations(problem, parameter, others, span, accuracy)
+        self.equations = BranchEquations(problem, parameter, values, span, accuracy)
         self.equations.lazy = not (stability or self.equations.exact)
         self.watcher = Watcher(self.equations, functions, stability)
         self.problem, self.parameter, self.span = problem, parameter, span

@@ -8,17 +8,18 @@ from typing import Any
 
 from numerics.branches import belongs, locate
 from numerics.continuation.transition import Transition
-from numerics.protocol import ProblemLike
+from numerics.protocol import ProblemLike, check_move
 from numerics.solvers import Solution, solve
 from numerics.solvers.derivatives import LOOSE
 from numerics.status import Status
+from theory.joint import Name, joint, moved, separate, value_of, without
 
 
 def root(
     problem: ProblemLike,
     function: Callable[[Solution], tuple[float, float]],
     params: Mapping[str, float] | None = None,
-    parameter: str = "alpha",
+    parameter: Name = "alpha",
     span: tuple[float, float] = (0.3, 10.0),
     *,
     guess: float | None = None,
@@ -45,17 +46,19 @@ def root(
         ``error`` is the function's error bar divided by its slope, plus the last step.
     """
     low, high = span
-    known = getattr(problem, "defaults", {}).get(parameter, 0.5 * (low + high))
-    values = problem.values({parameter: known, **(params or {})})
+    parameter = joint(parameter)
+    known = value_of(getattr(problem, "defaults", {}), parameter, 0.5 * (low + high))
+    values = problem.values({**moved({}, parameter, known), **separate(params or {})})
+    check_move(problem, values, parameter, (low, high))
     name = problem.branch or "solution"
-    here = guess if guess is not None else values[parameter]
+    here = guess if guess is not None else value_of(values, parameter, 0.5 * (low + high))
     here = min(max(here, low), high)
     state, kind = start, start.kind if start is not None else ""
     seen: list[tuple[float, float, float]] = []
     levels: list[float] = []
     status, level, slope, spent = Status.MAX_STEPS, LOOSE, math.nan, 0
     for _ in range(25):
-        point = {**values, parameter: here}
+        point = moved(values, parameter, here)
         if state is None or not problem.in_domain(state.x, point):
             state = locate(problem, point, accuracy=level, refine=level <= accuracy,
                            raise_on_failure=False)  # fmt: skip
@@ -115,6 +118,6 @@ def _found(parameter, value, error, status, name, state, residual, slope, values
         kind="observable", parameter=parameter, value=value, error=error,
         interval=(value - error, value + error), status=status,
         states={name: state} if state is not None else {}, residual=residual, slope=slope,
-        message=status.message(), params={k: v for k, v in values.items() if k != parameter},
+        message=status.message(), params=without(values, parameter),
         scanned=[(x, f) for x, f, _ in seen], evaluations=spent,
     )  # fmt: skip

@@ -14,6 +14,7 @@ from numerics.continuation.stability import embed, whole
 from numerics.continuation.tracer import Corrected, CurvePoint, correct, make_point, onto_bound
 from numerics.protocol import ProblemLike
 from numerics.status import Status
+from theory.joint import moved
 
 FIRST_STEPS = (0.02, 0.05, 0.1, 0.2, 0.005, 0.001)
 
@@ -127,7 +128,7 @@ def prepared(equations: BranchEquations, event: Event, old: np.ndarray):
     assert event.direction is not None
     soft = event.direction / np.linalg.norm(event.direction)
     soft = np.where(np.abs(soft) > 1e-6, soft, 0.0)
-    params = {**equations.params, equations.parameter: event.value}
+    params = moved(equations.params, equations.parameter, event.value)
     target, _ = narrowest(full, x + 1e-3 * full.scale(x, params) * soft, params)
     names = dict(zip(full.unknowns, soft, strict=True))
     base = dict(zip(full.unknowns, x, strict=True))
