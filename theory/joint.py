@@ -112,10 +112,12 @@ def shared(a: Name, b: Name | Iterable[str]) -> str | None:
     return next((m for m in members(a) if m in there), None)
 
 
-def check_known(name: Name, known: Iterable[str], owner: str = "the problem") -> None:
+def check_known(
+    name: Name, known: Iterable[str], owner: str = "the problem", has: str = "it has"
+) -> None:
     """Raise `ParameterError` for a parameter that is not among the known ones."""
     there = list(known)
     for word in members(name):
         if word not in there:
-            raise ParameterError(f"unknown parameter {word!r} of {owner}{near(word, there)}; it "
-                                 f"has: {', '.join(there)}")  # fmt: skip
+            raise ParameterError(f"unknown parameter {word!r} of {owner}{near(word, there)}; "
+                                 f"{has}: {', '.join(there)}")  # fmt: skip

@@ -149,7 +149,7 @@ def phase_boundary(
         raise ParameterError("a boundary starts from a converged transition of two branches; this "
                              f"one is: {transition.message}")  # fmt: skip
     parameter = joint(parameter)
-    check_known(parameter, transition.params, "those that are fixed at the transition")
+    check_known(parameter, transition.params, "the transition", "its others are")
     low, high = sorted(map(float, span))
     everything = moved(transition.params, transition.parameter, transition.value)
     for problem in transition.problems:

@@ -217,7 +217,7 @@ def branch_point_curve(
 
 def _curve(kind, event, parameter, span, problem, over, settings, callback) -> SingularCurve:
     parameter = joint(parameter)
-    check_known(parameter, event.params, "those that are fixed along the branch")
+    check_known(parameter, event.params, "the event", "its others are")
     if not differentiable(problem):
         raise ParameterError(f"{problem.name}: derivatives are known to quadrature accuracy only; "
                              "curves of singular points need a smooth system")  # fmt: skip

@@ -43,7 +43,8 @@ def root(
     Returns
     -------
     Transition
-        ``error`` is the function's error bar divided by its slope, plus the last step.
+        ``error`` is the function's error bar divided by its slope, plus the last step; infinite
+        where the function's is not known (a fixed rule of integration).
     """
     low, high = span
     parameter = joint(parameter)
@@ -75,13 +76,14 @@ def root(
         levels.append(level)
         if callback is not None:
             callback({"stage": "searching", parameter: here, "value": value})
+        size = max(abs(here), 0.01 * (high - low))
         if len(seen) < 2:
-            reach = 0.05 * min(abs(here) or math.inf, high - low)
+            reach = 0.05 * min(size if size == abs(here) else math.inf, high - low)
             here = here + reach if here + reach <= high else here - reach
             continue
         (x0, f0, e0), (x1, f1, e1) = seen[-2:]
         # points too close to tell from noise, or of two accuracies, keep the slope from before
-        told = abs(f1 - f0) > 3 * (e0 + e1) and levels[-1] == levels[-2]
+        told = abs(f1 - f0) > 3 * _bar(e0 + e1, f0, f1) and levels[-1] == levels[-2]
         if x1 != x0 and (told or not math.isfinite(slope)):
             slope = (f1 - f0) / (x1 - x0)
         step = -f1 / slope if slope else math.nan
@@ -89,18 +91,24 @@ def root(
             status = Status.STALLED
             break
         noise = abs(e1 / slope)
-        if level <= accuracy and abs(step) <= max(0.3 * noise, 1e-10 * abs(here)):
+        enough = 0.3 * noise if math.isfinite(noise) else accuracy * size
+        if level <= accuracy and abs(step) <= max(enough, 1e-10 * size):
             total = noise + abs(step)
             return _found(parameter, here, total, Status.CONVERGED, name, state, f1, slope, values,
                           seen, spent)  # fmt: skip
-        if abs(step) < 1e-3 * abs(here):
+        if abs(step) < 1e-3 * size:
             level = accuracy
-        here = min(max(here + max(-0.3 * here, min(step, 0.3 * here)), low), high)
+        here = min(max(here + max(-0.3 * size, min(step, 0.3 * size)), low), high)
         if len(seen) > 3 and seen[-1][0] == seen[-2][0] == here:
             status = Status.NO_CROSSING
             break
     return _found(parameter, math.nan, math.nan, status, name, state, math.nan, math.nan, values,
                   seen, spent)  # fmt: skip
+
+
+def _bar(error: float, *values: float) -> float:
+    """An error bar; where it is not known (fixed nodes), what rounding makes of the values."""
+    return error if math.isfinite(error) else 1e-12 * max(map(abs, values))
 
 
 def difference_of(a: str, b: str) -> Callable[[Solution], tuple[float, float]]:
