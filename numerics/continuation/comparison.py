@@ -79,6 +79,7 @@ class Comparison:
         low = max(value_of(p[0].params, self.parameter) for p in points)
         high = min(value_of(p[-1].params, self.parameter) for p in points)
         problems = [s[0].problem for s in (one, other)]
+        level = 1e-6 if differentiable(problems[0]) else 2e-3
         # away from the ends of the overlap, where the states may merge
         for value in (low + f * (high - low) for f in (0.3, 0.55, 0.8, 0.15)):
             near = [nearest(s, value) for s in (one, other)]
@@ -86,7 +87,7 @@ class Comparison:
             slopes = [slope_of(s.gradient, self.parameter) for s in (a, b)]
             doubt = 2 * (a.energy_error + b.energy_error) + 1e-14 * abs(a.energy)
             # an error of the state leaves one of its square in the energy, but not in the slope
-            alike = abs(slopes[0] - slopes[1]) <= 1e-6 * (abs(slopes[0]) + abs(slopes[1]))
+            alike = abs(slopes[0] - slopes[1]) <= level * (abs(slopes[0]) + abs(slopes[1]))
             if not (abs(a.energy - b.energy) <= doubt and alike):
                 return False
         return True

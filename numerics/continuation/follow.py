@@ -12,6 +12,7 @@ from numerics.continuation.branch import Branch
 from numerics.continuation.equations import BranchEquations
 from numerics.continuation.event import Event
 from numerics.continuation.mirror import turned
+from numerics.continuation.probe import UserFunction
 from numerics.continuation.tracer import (
     Corrected,
     CurvePoint,
@@ -21,7 +22,7 @@ from numerics.continuation.tracer import (
     start,
     trace,
 )
-from numerics.continuation.watch import BRANCHING, Jumped, UserFunction, Watcher
+from numerics.continuation.watch import BRANCHING, Jumped, Watcher
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, as_state, solve
 from numerics.solvers.derivatives import differentiable
