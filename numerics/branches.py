@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from numerics.solvers.derivatives import LOOSE
 from theory.codegen import remembered, write_module
 from theory.derive import check_values, reduction_for
 from theory.free_energy import FreeEnergy
+from theory.joint import moved
 from theory.system import SaddlePointSystem
 
 # of the steps of a carried solution: the shortest, and Newton steps that one of them is worth
@@ -44,10 +45,19 @@ def _compiled(model: FreeEnergy, reduction: str | None, branch: str | None) -> P
 
 
 def compiled(
-    model: FreeEnergy, branch: str | None = None, params: Mapping[str, float] | None = None
+    model: FreeEnergy,
+    branch: str | None = None,
+    params: Mapping[str, float] | None = None,
+    moving: Sequence[str] = (),
 ) -> Problem:
-    """The compiled problem of a branch, with the reduction that the parameters allow."""
-    reduction = reduction_for(model, check_values(model, params or {}))
+    """The compiled problem of a branch, with the reduction that the parameters allow.
+
+    ``moving`` names parameters that will take other values: what they may break is not used.
+    """
+    values = check_values(model, params or {})
+    for k, name in enumerate(moving):
+        values = moved(values, name, -1e300 / (k + 1))  # equal to nothing else
+    reduction = reduction_for(model, values)
     return _compiled(model, reduction.name if reduction else None, branch)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from numerics.branches import compiled
@@ -18,6 +18,7 @@ def find_transition(
     parameter: str | None = None,
     span: tuple[float, float] | None = None,
     accuracy: float = 1e-6,
+    moving: Sequence[str] = (),
     callback: Callable[[dict], Any] | None = None,
 ) -> Transition:
     """Where the energies of two branches of a model cross.
@@ -31,6 +32,8 @@ def find_transition(
         By default what the model declares as its transition.
     accuracy : float
         Relative accuracy of the expectations.
+    moving : sequence of str
+        Further parameters that will be moved from there (`compiled`).
 
     Returns
     -------
@@ -45,7 +48,7 @@ def find_transition(
     for name in pair:
         if callback is not None:
             callback({"stage": f"deriving and compiling {name} (the first time takes longer)"})
-        problems.append(compiled(model, name, params))
+        problems.append(compiled(model, name, params, [parameter, *moving]))
     return crossing(
         problems[0], problems[1], params, parameter, span, accuracy=accuracy, callback=callback
     )

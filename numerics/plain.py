@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from numerics.protocol import Evaluation
-from theory.errors import ParameterError, near
+from theory.joint import check_known, separate
 
 
 class PlainProblem:
@@ -62,13 +62,11 @@ class PlainProblem:
         self._mirrors = [[self.unknowns.index(u) for u in flip] for flip in mirrors]
 
     def values(self, params: Mapping[str, float] | None = None) -> dict[str, float]:
-        for name in params or {}:
+        given = separate(params or {})
+        for name in given:
             if name not in self.defaults:
-                raise ParameterError(
-                    f"unknown parameter {name!r} of {self.name}{near(name, self.defaults)}; "
-                    f"it has: {', '.join(self.defaults)}"
-                )
-        return {**self.defaults, **(params or {})}
+                check_known(name, self.defaults, self.name)
+        return {**self.defaults, **given}
 
     def residual(self, x, params=None, accuracy: float | None = None) -> np.ndarray:
         with np.errstate(all="ignore"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,10 @@ from numerics.protocol import ProblemLike
 from numerics.solvers import Solution
 from theory.errors import ParameterError
 from theory.free_energy import FreeEnergy
+from theory.joint import members
 
+GREEK = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "kappa", "lambda",
+         "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega")  # fmt: skip
 STYLES = (("#1b6ca8", "-"), ("#c8553d", "--"), ("#3a7d44", "-."), ("#666666", ":"))
 
 
@@ -44,10 +48,15 @@ def _save(figure, path: Path) -> None:
 
 
 def symbol(name: str) -> str:
-    """Mathematical notation of a name."""
-    greek = {"alpha": r"\alpha", "omega": r"\omega", "sigma": r"\sigma", "theta": r"\theta",
-             "lambda": r"\lambda", "Delta": r"\Delta"}  # fmt: skip
-    return f"${greek.get(name, name)}$"
+    """Mathematical notation of a name: ``$A_{11}$``, ``$\\alpha$``, ``$A_{11} = A_{22}$``."""
+    return f"${' = '.join(map(_notation, members(name)))}$"
+
+
+def _notation(name: str) -> str:
+    found = re.fullmatch(r"([A-Za-z]+)_?(\d+)", name)
+    letters, index = found.groups() if found else (name, "")
+    written = rf"\{letters}" if letters.lower() in GREEK else letters
+    return f"{written}_{{{index}}}" if index else written
 
 
 def plot_transition(model: FreeEnergy, found: Transition, curves: list[Branch], path: Path) -> None:

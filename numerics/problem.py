@@ -156,7 +156,8 @@ class Problem:
         for ansatz in self._ansaetze:
             broken = broken_requirement(ansatz, values)
             if broken:
-                raise AnsatzError(f"{broken}; derive the system with these values")
+                raise AnsatzError(f"{broken}; derive the system with these values, or move the "
+                                  "parameters together (NAME,NAME)")  # fmt: skip
         return values
 
     def _controls(self, x, params) -> np.ndarray:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+
+from theory.errors import AnsatzError, SpinodalError
+from theory.joint import Name, check_known, moved
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,31 @@ class ProblemLike(Protocol):
     def canonical(self, x) -> np.ndarray:
         """One representative among mirror images."""
         ...
+
+
+def check_move(
+    problem: ProblemLike, params: Mapping[str, float], parameter: Name, span: Iterable[float] = ()
+) -> None:
+    """Raise for a parameter that is unknown, or that an ansatz ties to one that does not move.
+
+    Parameters
+    ----------
+    params : mapping
+        All values at one point.
+    span : values of ``parameter``
+
+    Raises
+    ------
+    ParameterError, AnsatzError
+    """
+    check_known(parameter, params, problem.name)
+    for value in span:
+        try:
+            problem.values(moved(params, parameter, value))
+        except AnsatzError:
+            raise
+        except SpinodalError:
+            continue  # beyond the edge of its domain, where a line may end
 
 
 def equation_scale(problem: ProblemLike, x, params=None) -> np.ndarray:

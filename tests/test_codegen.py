@@ -13,6 +13,7 @@ import theory
 from numerics.problem import kernel_sources
 from theory.codegen import write_module
 from theory.codegen.printer import KernelPrinter
+from theory.errors import DomainError
 from theory.models import get
 from theory.nodes import LogGaussianTail, Logistic, Softplus
 from theory.precise import evaluate, refine, residual
@@ -78,3 +79,15 @@ def test_refinement_to_thirty_digits():
     x, left = refine(system, [0.95], {"T": 0.5, "h": 0.0})
     assert left < 1e-28
     assert abs(x[0] - math.tanh(float(x[0]) / 0.5)) < 1e-15
+
+
+def test_overflow_in_plain_python_is_said_plainly():
+    m, a = sp.symbols("m a", real=True)
+    system = theory.derive(theory.FreeEnergy(sp.exp(m) + m**4 - a * m, [m], [a]))
+    plain, fast = system.compile(mode="python"), system.compile()
+    for value in (1e3, 1e100):
+        for function in (plain.residual, plain.jacobian, plain.energy, plain.evaluate):
+            with pytest.raises(DomainError, match=r"plain Python at values up to 1e\+"):
+                function([value], {"a": 1.0})
+        assert not np.isfinite(fast.residual([value], {"a": 1.0})[0])
+    assert plain.residual([0.0], {"a": 1.0})[0] == 0.0

@@ -1,11 +1,13 @@
 """Transverse stability, diagnostics, and curves on which a condition holds."""
 
+import math
+
 import numpy as np
 import pytest
 import sympy as sp
 
 import theory
-from numerics import continuation, solve
+from numerics import PlainProblem, continuation, solve
 from numerics.branches import compiled, locate
 from numerics.continuation import root
 from numerics.continuation.root import difference_of
@@ -140,3 +142,25 @@ def test_replicon_and_jump_measure_carry_honest_errors(name):
         assert abs(rough[0][key] - fine[0][key]) <= rough[1][key] + fine[1][key]
     # response jumps take back: hardly any where the branch is far from its end
     assert bool(fine[0]["jump_measure"] < 1e-3) == (name == "semantic")
+
+
+@pytest.mark.parametrize("error", [math.inf, math.nan, 1e-9])
+@pytest.mark.parametrize(
+    ("exact", "span", "guess"), [(2.0, (0.1, 9.0), 0.5), (-2.0, (-9.0, -0.1), -8.0)]
+)
+def test_a_root_converges_without_a_known_error(error, exact, span, guess):
+    """The function is far from linear: the first slope alone leads nowhere."""
+    problem = PlainProblem(lambda x, p: x - p["s"], ["x"], {"s": 1.0})
+    found = root(
+        problem, lambda s: (s["x"] ** 5 - exact**5, error), {}, "s", span, guess=guess,
+        accuracy=1e-9,
+    )  # fmt: skip
+    assert found.status is Status.CONVERGED and found.value == pytest.approx(exact, abs=1e-8)
+    assert (found.error < 1e-7) == (error == 1e-9)
+
+
+def test_a_root_at_zero():
+    problem = PlainProblem(lambda x, p: x - p["s"], ["x"], {"s": 1.0})
+    found = root(problem, lambda s: (s["x"] + s["x"] ** 3, 1e-9), {}, "s", (-3.0, 3.0),
+                 accuracy=1e-12)  # fmt: skip
+    assert found.status is Status.CONVERGED and abs(found.value) <= found.error

@@ -14,6 +14,7 @@ import sympy as sp
 from theory.checks import all_unknowns
 from theory.errors import AnsatzError, DerivationError, ModelError, ParameterError, near
 from theory.free_energy import Ansatz, FreeEnergy
+from theory.joint import separate
 from theory.mirrors import check_mirrors
 from theory.nodes import GaussianExpectation, Logistic, expand_expectations, tidy_expectations
 from theory.stability import jacobian_block
@@ -257,6 +258,8 @@ def check_values(
 ) -> dict[str, float]:
     """Defaults completed by ``given``, every value checked against its bounds.
 
+    A joint name such as ``"A11,A22"`` gives both parameters one value.
+
     With ``partial``, parameters without a value are left out.
 
     Raises
@@ -265,6 +268,7 @@ def check_values(
         For an unknown name, a missing value or one out of bounds.
     """
     declared = {p.name: p for p in model.parameters}
+    given = separate(given)
     for name in given:
         if name not in declared:
             raise ParameterError(

@@ -23,6 +23,7 @@ from numerics.cli.options import (
 )
 from theory.derive import check_values
 from theory.errors import ConvergenceError, SpinodalError
+from theory.joint import moved
 
 app = App(
     name="spinodal",
@@ -132,7 +133,7 @@ def transition(
     check_accuracy(accuracy)
     declared, params = load_model(model, settings, partial=True)
     pair, parameter, span = transition_range(declared, between, over, settings)
-    params = check_values(declared, {parameter: span[0], **params})
+    params = check_values(declared, {**moved({}, parameter, span[0]), **params})
     if plot is None and not json and not no_plot:
         plot = Path(f"{declared.name}_transition.png")
     with output.Progress(quiet=json) as progress:

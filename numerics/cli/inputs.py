@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from theory.derive import check_values
 from theory.errors import ModelError, ParameterError, near
 from theory.free_energy import FreeEnergy
+from theory.joint import check_known, joint, members, shared
 from theory.models import get
 
 if TYPE_CHECKING:
@@ -24,18 +25,20 @@ _OPERATIONS = {
 
 
 def parse_settings(settings: list[str] | None) -> dict[str, float]:
-    """``["alpha=1.5", ...]`` as a dictionary."""
+    """``["alpha=1.5", "A11,A22=0.7", ...]`` as a dictionary of single names."""
     values: dict[str, float] = {}
     for item in settings or []:
         name, separator, text = item.partition("=")
         name = name.strip()
         if not separator or not name or not text.strip():
             raise ParameterError(f"--set {item!r} is not of the form NAME=VALUE")
-        if name in values:
-            raise ParameterError(
-                f"{name} is given twice: {values[name]:g} and {text.strip()}; keep one --set {name}"
-            )
-        values[name] = parse_number(text, name)
+        for word in members(name):
+            if word in values:
+                raise ParameterError(
+                    f"{word} is given twice: {values[word]:g} and {text.strip()}; keep one --set "
+                    f"{word}"
+                )
+            values[word] = parse_number(text, word)
     return values
 
 
@@ -126,20 +129,17 @@ def transition_range(
     else:
         parameter, span = parse_range(over)
     names = [p.name for p in model.parameters]
-    if parameter not in names:
-        raise ParameterError(
-            f"unknown parameter {parameter!r} of {model.name}{near(parameter, names)}; "
-            f"it has: {', '.join(names)}"
-        )
-    if over is not None and parameter in parse_settings(settings):
-        raise ParameterError(f"{parameter} is given twice: with --set and with --over")
+    check_known(parameter, names, model.name)
+    twice = shared(parameter, parse_settings(settings))
+    if over is not None and twice:
+        raise ParameterError(f"{twice} is given twice: with --set and with --over")
     for end in span:
         check_values(model, {parameter: end})
     return (pair[0], pair[1]), parameter, span
 
 
 def parse_range(over: str, option: str = "--over") -> tuple[str, tuple[float, float]]:
-    """``NAME=LO:HI``."""
+    """``NAME=LO:HI``; several names, ``A11,A22=LO:HI``, move together."""
     name, separator, text = over.partition("=")
     low, colon, high = text.partition(":")
     if not (separator and colon and name.strip()):
@@ -147,7 +147,7 @@ def parse_range(over: str, option: str = "--over") -> tuple[str, tuple[float, fl
     span = parse_number(low, name), parse_number(high, name)
     if not span[0] < span[1]:
         raise ParameterError(f"{option} {over!r}: the lower end {low} is not below {high}")
-    return name.strip(), span
+    return joint(name), span
 
 
 def parse_grid(over: list[str] | None, settings: list[str] | None) -> Grid:
@@ -157,15 +157,19 @@ def parse_grid(over: list[str] | None, settings: list[str] | None) -> Grid:
     axes = {}
     for item in over or []:
         name, separator, text = item.partition("=")
-        name, words = name.strip(), text.split(":")
-        if not (separator and name) or len(words) not in (3, 4) or words[3:] not in ([], ["log"]):
+        words = text.split(":")
+        shaped = len(words) in (3, 4) and words[3:] in ([], ["log"])
+        if not (separator and name.strip() and shaped):
             raise ParameterError(
                 f"--over {item!r} is not of the form NAME=LO:HI:COUNT or NAME=LO:HI:COUNT:log"
             )
-        if name in axes:
-            raise ParameterError(f"{name} is given twice; keep one --over {name}")
-        if name in parse_settings(settings):
-            raise ParameterError(f"{name} is given twice: with --set and with --over")
+        name = joint(name)
+        twice = shared(name, axes)
+        if twice:
+            raise ParameterError(f"{twice} is given twice; keep one --over {twice}")
+        twice = shared(name, parse_settings(settings))
+        if twice:
+            raise ParameterError(f"{twice} is given twice: with --set and with --over")
         low, high = parse_number(words[0], name), parse_number(words[1], name)
         if not words[2].strip().isdecimal():
             raise ParameterError(f"--over {item!r}: the count {words[2]!r} is not a whole number")

@@ -40,7 +40,11 @@ ModelName = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    Parameter(name="--set", negative=(), help="NAME=VALUE; repeat for several parameters."),
+    Parameter(
+        name="--set",
+        negative=(),
+        help="NAME=VALUE; repeat for several parameters (NAME,NAME=VALUE sets both).",
+    ),
 ]
 Json = Annotated[
     bool, Parameter(name="--json", negative=(), help="Machine-readable result on standard output.")
@@ -61,7 +65,11 @@ TraceAccuracy = Annotated[
               "for smooth models, 1e-5 with proximal points."),
 ]  # fmt: skip
 Over = Annotated[
-    str | None, Parameter(name="--over", help="Parameter and range to follow, NAME=LO:HI.")
+    str | None,
+    Parameter(
+        name="--over",
+        help="Parameter and range to follow, NAME=LO:HI (NAME,NAME=LO:HI moves both).",
+    ),
 ]
 Between = Annotated[
     tuple[str, str] | None, Parameter(help="The two branches, such as positional semantic.")

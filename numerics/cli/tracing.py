@@ -10,6 +10,7 @@ from numerics.cli import options as o
 from numerics.cli import output, tables
 from theory.errors import ModelError, ParameterError
 from theory.free_energy import FreeEnergy
+from theory.joint import members, moved, shared, value_of, without
 
 
 def branch(
@@ -35,7 +36,7 @@ def branch(
     _check(declared, parameter, span, settings)
     with output.Progress(quiet=json) as progress:
         progress({"stage": "deriving and compiling (the first time takes longer)"})
-        problem = compiled(declared, branch, params)
+        problem = compiled(declared, branch, params, [parameter])
         start = _somewhere(problem, locate, params, parameter, span)
         found = follow(problem, start, parameter, span, both=True, accuracy=accuracy,
                        callback=progress)  # fmt: skip
@@ -67,8 +68,8 @@ def diagram(
     _check(declared, parameter, span, settings)
     with output.Progress(quiet=json) as progress:
         progress({"stage": "deriving and compiling (the first time takes longer)"})
-        problem = compiled(declared, None, params)
-        fixed = {k: v for k, v in params.items() if k != parameter}
+        problem = compiled(declared, None, params, [parameter])
+        fixed = without(params, parameter)
         found = explore(problem, parameter, span, params=fixed, accuracy=accuracy,
                         callback=progress)  # fmt: skip
     tables.emit_branches(found.branches, found.events, json=json, data=found.to_dict())
@@ -101,8 +102,9 @@ def boundary(
     declared, _ = load_model(model, _with(settings, second, reach[0]))
     _check(declared, second, reach, settings)
     pair, parameter, span = transition_range(declared, between, over, settings)
-    if second == parameter:
-        raise ParameterError(f"{second} is both --over and --along; they must differ")
+    if shared(second, parameter):
+        raise ParameterError(f"{shared(second, parameter)} is both --over and --along; they must "
+                             "differ")  # fmt: skip
     _, params = load_model(model, settings)
     with output.Progress(quiet=json) as progress:
         first = _first(declared, params, pair, parameter, span, second, reach, progress)
@@ -125,20 +127,21 @@ def _range(text: str | None, option: str = "--over") -> tuple[str, tuple[float, 
 
 def _with(settings: list[str] | None, name: str, value: float) -> list[str]:
     """Settings in which a parameter that is followed has a value, too."""
-    given = list(settings or [])
-    known = any(s.partition("=")[0].strip() == name for s in given)
-    return given if known else [*given, f"{name}={value!r}"]
+    from numerics.cli.inputs import parse_settings
+
+    known = parse_settings(settings)
+    return [*(settings or []), *(f"{k}={value!r}" for k in members(name) if k not in known)]
 
 
 def _check(declared: FreeEnergy, name: str, span, settings: list[str] | None) -> None:
     from numerics.cli.inputs import parse_settings
     from theory.derive import check_values
 
-    if name in parse_settings(settings):
-        raise ParameterError(f"{name} is given twice: with --set and with a range")
     fixed = parse_settings(settings)
+    if shared(name, fixed):
+        raise ParameterError(f"{shared(name, fixed)} is given twice: with --set and with a range")
     for end in span:
-        check_values(declared, {**fixed, name: end})
+        check_values(declared, moved(fixed, name, end))
 
 
 def _somewhere(problem, locate, params, parameter: str, span):
@@ -146,11 +149,11 @@ def _somewhere(problem, locate, params, parameter: str, span):
     from numerics.branches import belongs
 
     low, high = span
-    default = problem.defaults.get(parameter, low)
+    default = value_of(problem.defaults, parameter, low)
     values = [v for v in (default,) if low <= v <= high]
     values += [low + f * (high - low) for f in (0.5, 0.0, 1.0, 0.25, 0.75)]
     for value in values:
-        state = locate(problem, {**params, parameter: value}, accuracy=1e-5, refine=False,
+        state = locate(problem, moved(params, parameter, value), accuracy=1e-5, refine=False,
                        raise_on_failure=False)  # fmt: skip
         if belongs(state):
             return state
@@ -166,13 +169,13 @@ def _first(declared, params, pair, parameter, span, second, reach, progress):
     from numerics.status import Status
 
     low, high = reach
-    values = [v for v in (params[second],) if low <= v <= high]
+    values = [v for v in (value_of(params, second, low),) if low <= v <= high]
     values += [low + f * (high - low) for f in (0.5, 0.25, 0.75, 0.1, 0.9)]
     found = None
     for value in values:
-        found = find_transition(declared, {**params, second: value}, between=pair,
+        found = find_transition(declared, moved(params, second, value), between=pair,
                                 parameter=parameter, span=span, accuracy=1e-5,
-                                callback=progress)  # fmt: skip
+                                moving=[second], callback=progress)  # fmt: skip
         if found.status is Status.CONVERGED:
             return found
     assert found is not None

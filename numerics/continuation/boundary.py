@@ -20,9 +20,11 @@ from numerics.continuation.coexisting import (
 from numerics.continuation.tracer import CurvePoint, Settings, start, trace
 from numerics.continuation.transition import Transition
 from numerics.continuation.weights import limit
+from numerics.protocol import check_move
 from numerics.solvers.derivatives import LOOSE, differentiable
 from numerics.status import Status
 from theory.errors import ParameterError
+from theory.joint import Name, check_known, joint, moved, value_of, without
 
 NEAR = 0.02  # states closer than this (natural units) end the line
 BLURRED = (0.2, 1.0)  # share of their distance that is noise, with cheap rules and with fine ones
@@ -81,7 +83,7 @@ class Boundary:
 
 def phase_boundary(
     transition: Transition,
-    parameter: str,
+    parameter: Name,
     span: tuple[float, float],
     *,
     over: tuple[float, float] | None = None,
@@ -95,8 +97,8 @@ def phase_boundary(
     ----------
     transition : Transition
         From `crossing` (it knows its problems and states).
-    parameter : str
-        The second parameter.
+    parameter : str, or several of them
+        The second parameter; several, as in ``"A11,A22"``, move together.
     span : (low, high)
         Of the second parameter.
     over : (low, high), optional
@@ -116,11 +118,13 @@ def phase_boundary(
     if transition.status is not Status.CONVERGED or len(transition.problems) != 2:
         raise ParameterError("a boundary starts from a converged transition of two branches; this "
                              f"one is: {transition.message}")  # fmt: skip
-    if parameter not in transition.params:
-        raise ParameterError(f"unknown parameter {parameter!r}; the transition's others are: "
-                             f"{', '.join(transition.params)}")  # fmt: skip
+    parameter = joint(parameter)
+    check_known(parameter, transition.params, "the transition", "its others are")
     low, high = sorted(map(float, span))
-    here = transition.params[parameter]
+    everything = moved(transition.params, transition.parameter, transition.value)
+    for problem in transition.problems:
+        check_move(problem, everything, parameter, (low, high))
+    here = value_of(transition.params, parameter)
     if not low <= here <= high:
         raise ParameterError(f"the transition is at {parameter} = {here:g}, outside {span}; find "
                              "one inside first")  # fmt: skip
@@ -133,7 +137,7 @@ class _Run:
         self.first, self.second = transition.parameter, parameter
         states = list(transition.states.values())
         self.names = list(transition.states)
-        self.params = {k: v for k, v in transition.params.items() if k != parameter}
+        self.params = without(transition.params, parameter)
         exact = all(map(differentiable, transition.problems))
         reach = max(abs(transition.value), 1e-3)
         widths = (over[1] - over[0] if over else reach, span[1] - span[0])
@@ -142,7 +146,7 @@ class _Run:
             transition.problems, (self.first, self.second), self.params, widths, self.accuracy
         )
         self.y = np.concatenate([
-            *(s.x for s in states), [transition.value, transition.params[parameter]]
+            *(s.x for s in states), [transition.value, value_of(transition.params, parameter)]
         ])  # fmt: skip
         self.bounds = {len(self.y) - 1: span}
         if over is not None:

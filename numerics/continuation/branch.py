@@ -14,6 +14,7 @@ from numerics.continuation.event import Event
 from numerics.solvers import Solution
 from numerics.status import Status
 from theory.errors import ParameterError
+from theory.joint import value_of, without
 
 if TYPE_CHECKING:
     from numerics.protocol import ProblemLike
@@ -57,12 +58,12 @@ class Branch:
     @property
     def values(self) -> np.ndarray:
         """Values of the parameter."""
-        return np.array([p.params[self.parameter] for p in self.points])
+        return np.array([value_of(p.params, self.parameter) for p in self.points])
 
     @property
     def params(self) -> dict[str, float]:
         """The other parameters."""
-        return {k: v for k, v in self.points[0].params.items() if k != self.parameter}
+        return without(self.points[0].params, self.parameter)
 
     @property
     def stable(self) -> np.ndarray:

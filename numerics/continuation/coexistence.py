@@ -18,6 +18,7 @@ from numerics.solvers.derivatives import (
     parameter_slope,
     state_jacobian,
 )
+from theory.joint import moved, slope
 
 
 class Coexistence:
@@ -56,8 +57,10 @@ class Coexistence:
     def split(self, y) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, float]]:
         """Both states, and all parameters."""
         n, m = self.sizes
-        values = dict(zip(self.parameters, map(float, y[n + m :]), strict=True))
-        return (y[:n], y[n : n + m]), {**self.params, **values}
+        params = self.params
+        for name, value in zip(self.parameters, map(float, y[n + m :]), strict=True):
+            params = moved(params, name, value)
+        return (y[:n], y[n : n + m]), params
 
     def both(self, y) -> tuple[Evaluation, Evaluation]:
         """Residuals, energies and slopes of both states."""
@@ -75,7 +78,7 @@ class Coexistence:
     def slopes(self, y) -> tuple[float, float]:
         """Derivatives of E_a - E_b with respect to the two parameters."""
         a, b = self.both(y)
-        return tuple(a.gradient.get(p, 0.0) - b.gradient.get(p, 0.0) for p in self.parameters)
+        return tuple(slope(a.gradient, p) - slope(b.gradient, p) for p in self.parameters)
 
     def residual(self, y) -> np.ndarray:
         a, b = self.both(y)

@@ -19,6 +19,8 @@ from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, solve
 from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
+from theory.joint import moved, value_of
+from theory.joint import slope as slope_of
 
 
 class Comparison:
@@ -47,7 +49,10 @@ class Comparison:
         found: list[Event] = []
         for i, one in enumerate(stretches):
             for other in stretches[i + 1 :]:
-                for value in meetings(one, other):
+                values = meetings(one, other)
+                if values and self._coincide(one, other):
+                    continue
+                for value in values:
                     event = self._cross(one, other, value)
                     if event is not None and not any(
                         abs(event.value - e.value) < 1e-9 and set(e.states) == set(event.states)
@@ -67,19 +72,36 @@ class Comparison:
             if np.all(np.isfinite(b["energy"][first:last]))
         ]
 
+    def _coincide(self, one: Stretch, other: Stretch) -> bool:
+        """Whether the energies are equal all along: two images under a symmetry, no crossing."""
+        points = [sorted(b.points[i:j], key=lambda s: value_of(s.params, self.parameter))
+                  for b, i, j in (one, other)]  # fmt: skip
+        low = max(value_of(p[0].params, self.parameter) for p in points)
+        high = min(value_of(p[-1].params, self.parameter) for p in points)
+        problems = [s[0].problem for s in (one, other)]
+        level = 1e-6 if differentiable(problems[0]) else 2e-3
+        # away from the ends of the overlap, where the states may merge
+        for value in (low + f * (high - low) for f in (0.3, 0.55, 0.8, 0.15)):
+            near = [nearest(s, value) for s in (one, other)]
+            a, b = self._both(problems, near, value)
+            slopes = [slope_of(s.gradient, self.parameter) for s in (a, b)]
+            doubt = 2 * (a.energy_error + b.energy_error) + 1e-14 * abs(a.energy)
+            # an error of the state leaves one of its square in the energy, but not in the slope
+            alike = abs(slopes[0] - slopes[1]) <= level * (abs(slopes[0]) + abs(slopes[1]))
+            if not (abs(a.energy - b.energy) <= doubt and alike):
+                return False
+        return True
+
     def _cross(self, one, other, value: float) -> Event | None:
         a, b = (nearest(s, value) for s in (one, other))
         problems = [s[0].problem for s in (one, other)]
-        slopes = [s.gradient[self.parameter] for s in self._both(problems, (a, b), value)]
-        if abs(slopes[0] - slopes[1]) <= 1e-9 * (abs(slopes[0]) + abs(slopes[1])):
-            return None  # mirror images
         low, high = self.span
         # no further than either stretch goes
         for branch, first, last in (one, other):
             ends = sorted((branch.values[first], branch.values[last - 1]))
             low, high = max(low, ends[0]), min(high, ends[1])
         smooth = differentiable(problems[0])
-        params = {**self.others, self.parameter: value}
+        params = moved(self.others, self.parameter, value)
         found = crossing(problems[0], problems[1], params, self.parameter, (low, high),
                          start_a=a, start_b=b, guess=value,
                          accuracy=1e-12 if smooth else 1e-6)  # fmt: skip
@@ -111,28 +133,31 @@ class Comparison:
             for first, last in stable_stretches(branch):
                 for name in self._edge(self.span[0]):
                     points = branch.points[first:last]
-                    apart = [s.energy - self._edge(s.params[self.parameter])[name] for s in points]
+                    apart = [
+                        s.energy - self._edge(value_of(s.params, self.parameter))[name]
+                        for s in points
+                    ]
                     for k in np.flatnonzero(np.array(apart[1:]) * np.array(apart[:-1]) < 0):
                         event = self._cross_edge(branch, points[k], name)
                         found += [event] if event is not None else []
         return found
 
     def _edge(self, value: float) -> dict[str, float]:
-        return self.whole.edge_energies({**self.others, self.parameter: value})
+        return self.whole.edge_energies(moved(self.others, self.parameter, value))
 
     def _cross_edge(self, branch: Branch, state: Solution, name: str) -> Event | None:
         assert branch.problem is not None
-        value = state.params[self.parameter]
+        value = value_of(state.params, self.parameter)
         h = 1e-6 * max(abs(value), 1e-3)
         for _ in range(40):
             state = solve(
-                branch.problem, {**self.others, self.parameter: value}, state.x,
+                branch.problem, moved(self.others, self.parameter, value), state.x,
                 accuracy=1e-12 if differentiable(branch.problem) else 1e-6, raise_on_failure=False,
             )  # fmt: skip
             if not state.status.usable:
                 return None
             pace = (self._edge(value + h)[name] - self._edge(value - h)[name]) / (2 * h)
-            slope = state.gradient[self.parameter] - pace
+            slope = slope_of(state.gradient, self.parameter) - pace
             apart = state.energy - self._edge(value)[name]
             error = state.energy_error / abs(slope)
             if abs(apart / slope) <= max(0.1 * error, 1e-15 * abs(value)):
@@ -148,7 +173,7 @@ class Comparison:
 
     def _both(self, problems, states, value: float) -> list[Solution]:
         return [
-            solve(p, {**self.others, self.parameter: value}, s.x, refine=False,
+            solve(p, moved(self.others, self.parameter, value), s.x, refine=False,
                   accuracy=1e-12 if differentiable(p) else 1e-4, raise_on_failure=False)
             for p, s in zip(problems, states, strict=True)
         ]  # fmt: skip

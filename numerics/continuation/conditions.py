@@ -16,7 +16,7 @@ import numpy as np
 from numerics.continuation.singular import SingularCurve
 from numerics.continuation.stability import rates
 from numerics.continuation.tracer import CurvePoint, Settings, start, trace
-from numerics.protocol import ProblemLike, equation_scale
+from numerics.protocol import ProblemLike, check_move, equation_scale
 from numerics.solvers import Solution
 from numerics.solvers.derivatives import (
     LOOSE,
@@ -27,6 +27,7 @@ from numerics.solvers.derivatives import (
 )
 from numerics.status import Status
 from theory.errors import ParameterError, SpinodalError
+from theory.joint import joint, moved, shared, value_of, without
 
 # value and error of g at a state
 Condition = Callable[[ProblemLike, np.ndarray, Mapping[str, float], float], tuple[float, float]]
@@ -63,8 +64,10 @@ class ConditionEquations:
         self.unit = 1.0  # of the condition; set from its slopes at the first point
 
     def at(self, y) -> tuple[np.ndarray, dict[str, float]]:
-        values = dict(zip(self.parameters, map(float, y[-2:]), strict=True))
-        return y[:-2], {**self.params, **values}
+        params = self.params
+        for name, value in zip(self.parameters, map(float, y[-2:]), strict=True):
+            params = moved(params, name, value)
+        return y[:-2], params
 
     def residual(self, y) -> np.ndarray:
         x, params = self.at(y)
@@ -157,18 +160,18 @@ def condition_curve(
     SpinodalError
         If the curve cannot be started.
     """
-    first, second = parameters
-    for name in parameters:
-        if name not in state.params:
-            raise ParameterError(f"unknown parameter {name!r}; {problem.name} has: "
-                                 f"{', '.join(state.params)}")  # fmt: skip
+    parameters = first, second = joint(parameters[0]), joint(parameters[1])
     low, high = sorted(map(float, span))
-    here, value = state.params[second], state.params[first]
+    check_move(problem, state.params, first)
+    check_move(problem, state.params, second, (low, high))
+    if shared(first, second):
+        raise ParameterError(f"{shared(first, second)} is in both {first} and {second}")
+    here, value = value_of(state.params, second), value_of(state.params, first)
     if not low <= here <= high:
         raise ParameterError(f"the state is at {second} = {here:g}, outside {span}")
     smooth = differentiable(problem)
     widths = (over[1] - over[0] if over else max(abs(value), 1e-2), high - low)
-    rest = {k: v for k, v in state.params.items() if k not in parameters}
+    rest = without(without(state.params, first), second)
     equations = ConditionEquations(problem, condition, parameters, rest, widths,
                                    accuracy or (1e-10 if smooth else 1e-5))  # fmt: skip
     y = np.concatenate([state.x, [value, here]])

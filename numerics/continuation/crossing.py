@@ -20,11 +20,12 @@ from numerics.continuation.follow import follow
 from numerics.continuation.meetings import apart, meetings, nearest
 from numerics.continuation.tracer import Settings
 from numerics.continuation.transition import Transition
-from numerics.protocol import ProblemLike
+from numerics.protocol import ProblemLike, check_move
 from numerics.solvers import Solution, solve
 from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
 from theory.errors import ParameterError
+from theory.joint import Name, joint, moved, slope, value_of, without
 
 SEARCH, CLOSE = 4e-4, 4e-5  # accuracy and tolerance while searching
 WALK = Settings(step=0.1, longest=0.4, angle=0.4, shortest=1e-3, max_points=80)
@@ -47,7 +48,7 @@ class _Pair:
 
     def at(self, value: float, accuracy: float, *, refine=False, carry=False) -> bool:
         """Solve both; False if one of them does not exist here."""
-        params = {**self.params, self.parameter: value}
+        params = moved(self.params, self.parameter, value)
         new: list[Solution | None] = []
         for problem, last, known in zip(self.problems, self.states, self.known, strict=True):
             solution = None
@@ -78,7 +79,7 @@ class _Pair:
     @property
     def slope(self) -> float:
         a, b = self.both
-        return a.gradient[self.parameter] - b.gradient[self.parameter]
+        return slope(a.gradient, self.parameter) - slope(b.gradient, self.parameter)
 
     @property
     def error(self) -> float:
@@ -115,7 +116,7 @@ def crossing(
     a: ProblemLike | Branch,
     b: ProblemLike | Branch,
     params: Mapping[str, float] | None = None,
-    parameter: str = "alpha",
+    parameter: Name = "alpha",
     span: tuple[float, float] = (0.3, 10.0),
     *,
     start_a: Solution | None = None,
@@ -158,17 +159,20 @@ def crossing(
         if not (isinstance(a, Branch) and isinstance(b, Branch)):
             raise ParameterError("a crossing needs two branches or two problems, not one of each")
         return _between(a, b, accuracy, callback)
+    parameter = joint(parameter)
     values = a.values(params)
+    for problem in (a, b):
+        check_move(problem, values, parameter, span)
     pair = _Pair((a, b), values, parameter, (start_a, start_b))
     low, high = span
     if guess is None and start_a is not None:
-        guess = start_a.params[parameter]
+        guess = value_of(start_a.params, parameter)
 
     def tell(stage, **numbers):
         if callback is not None:
             callback({"stage": stage, **numbers})
 
-    here = guess if guess is not None else values.get(parameter, math.nan)
+    here = guess if guess is not None else value_of(values, parameter, math.nan)
     if not low <= here <= high:
         here = math.sqrt(low * high) if low > 0 else 0.5 * (low + high)
     found = _newton_search(pair, here, span, max_steps, tell)
@@ -196,14 +200,15 @@ def _between(a: Branch, b: Branch, accuracy: float, callback) -> Transition:
                           zip((one, other), states, strict=True))  # fmt: skip
             found.append((growing, value, states))
     for _, value, states in sorted(found, key=lambda f: f[:2]):
-        params = {**a.params, a.parameter: value}
+        params = moved(a.params, a.parameter, value)
         answer = crossing(
             a.problem, b.problem, params, a.parameter, (low, high), start_a=states[0],
             start_b=states[1], guess=value, accuracy=accuracy, callback=callback,
         )  # fmt: skip
         if answer.status is Status.CONVERGED:
             return answer
-    pair = _Pair((a.problem, b.problem), {**a.params, a.parameter: low}, a.parameter, (None, None))
+    start = moved(a.params, a.parameter, low)
+    pair = _Pair((a.problem, b.problem), start, a.parameter, (None, None))
     for one, other in pairs:
         pair.scanned += apart(one, other)
     return _absent(pair, (low, high))
@@ -321,7 +326,7 @@ def _polish(pair: _Pair, here: float, span, accuracy: float, tell) -> Transition
 
 
 def _result(pair: _Pair, value, error, status, message) -> Transition:
-    others = {k: v for k, v in pair.params.items() if k != pair.parameter}
+    others = without(pair.params, pair.parameter)
     states = {n: s for n, s in zip(pair.names, pair.states, strict=True) if s is not None}
     known = len(states) == 2
     return Transition(

@@ -15,14 +15,16 @@ from scipy.optimize import brentq
 
 from numerics.continuation.conditions import condition_curve, difference, softening
 from numerics.continuation.event import Event
+from numerics.continuation.mirror import turned
 from numerics.continuation.singular import SingularCurve, SpecialPoint
 from numerics.continuation.tracer import CurvePoint, Settings, correct, make_point, start, trace
 from numerics.continuation.transition import Transition
 from numerics.continuation.weights import limit
-from numerics.protocol import ProblemLike
+from numerics.protocol import ProblemLike, check_move
 from numerics.solvers.derivatives import differentiable, parameter_slope, state_jacobian
 from numerics.status import Status
 from theory.errors import ParameterError, SpinodalError
+from theory.joint import check_known, joint, moved, value_of, without
 
 NEAR = 0.02  # an order parameter below this (natural units) is about to vanish
 
@@ -38,8 +40,10 @@ class _Singular:
         self.widths, self.accuracy, self.n = widths, accuracy, len(problem.unknowns)
 
     def point(self, y) -> tuple[np.ndarray, dict[str, float]]:
-        values = dict(zip(self.parameters, map(float, y[-2:]), strict=True))
-        return y[: self.n], {**self.params, **values}
+        params = self.params
+        for name, value in zip(self.parameters, map(float, y[-2:]), strict=True):
+            params = moved(params, name, value)
+        return y[: self.n], params
 
     def inside(self, y) -> bool:
         x, params = self.point(y)
@@ -212,22 +216,22 @@ def branch_point_curve(
 
 
 def _curve(kind, event, parameter, span, problem, over, settings, callback) -> SingularCurve:
-    if parameter not in event.params:
-        raise ParameterError(f"unknown parameter {parameter!r}; the event's others are: "
-                             f"{', '.join(event.params)}")  # fmt: skip
+    parameter = joint(parameter)
+    check_known(parameter, event.params, "the event", "its others are")
     if not differentiable(problem):
         raise ParameterError(f"{problem.name}: derivatives are known to quadrature accuracy only; "
                              "curves of singular points need a smooth system")  # fmt: skip
     low, high = sorted(map(float, span))
-    here = event.params[parameter]
+    here = value_of(event.params, parameter)
     if not low <= here <= high:
         raise ParameterError(f"the event is at {parameter} = {here:g}, outside {span}")
     names = (event.parameter, parameter)
-    params = {k: v for k, v in event.params.items() if k != parameter}
+    params = without(event.params, parameter)
     widths = (over[1] - over[0] if over else max(abs(event.value), 1e-2), high - low)
     equations = kind(problem, names, params, widths, 1e-12)
     own = np.asarray(event.state.x, dtype=float)
-    everything = {**params, event.parameter: event.value, parameter: here}
+    everything = moved(moved(params, event.parameter, event.value), parameter, here)
+    check_move(problem, everything, parameter, (low, high))
     y = np.concatenate([own, equations.begin(own, everything), [event.value, here]])
     toward = np.zeros(len(y))
     toward[-1] = 1.0
@@ -244,10 +248,10 @@ def _curve(kind, event, parameter, span, problem, over, settings, callback) -> S
         points, end = [point], Status.MAX_STEPS
 
         def watch(a, b, length):
-            turned = _turned(problem, a.y[: equations.n], b.y[: equations.n])
-            if turned is not None:
+            flipped = turned(problem, a.y[: equations.n], b.y[: equations.n])
+            if flipped is not None:
                 # onto the mirror image, through the symmetric state; where other curves pass too
-                return "refine" if abs(a.y[turned]) > NEAR else Status.TRICRITICAL_END
+                return "refine" if abs(a.y[flipped]) > NEAR else Status.TRICRITICAL_END
             if equations.special(a.y) * equations.special(b.y) < 0:
                 found = _locate(equations, a, b, equations.special, equations.special_kind)
                 special.extend([found] if found is not None else [])
@@ -282,17 +286,9 @@ def _curve(kind, event, parameter, span, problem, over, settings, callback) -> S
     )  # fmt: skip
 
 
-def _turned(problem: ProblemLike, x: np.ndarray, new: np.ndarray) -> int | None:
-    """The unknown that passes zero between a state and the mirror images beyond."""
-    alive = np.minimum(np.abs(x), np.abs(new)) > 1e-9
-    flips = np.flatnonzero(alive & (x * new < 0)
-                           & (problem.canonical(x) * problem.canonical(new) >= 0))  # fmt: skip
-    return int(flips[np.argmax(np.abs(x[flips]))]) if len(flips) else None
-
-
 def _merging(equations, points: list[CurvePoint], beyond: CurvePoint) -> SpecialPoint:
     """Limit of the curve as the state becomes its own mirror image."""
-    k = _turned(equations.problem, points[-1].y[: equations.n], beyond.y[: equations.n])
+    k = turned(equations.problem, points[-1].y[: equations.n], beyond.y[: equations.n])
     assert k is not None
     distances = np.array([abs(p.y[k]) for p in points])
     values, errors, state = {}, {}, {}

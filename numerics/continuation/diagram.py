@@ -14,15 +14,18 @@ from numerics.continuation.comparison import Comparison, full_state
 from numerics.continuation.event import Event
 from numerics.continuation.follow import Run, joined, labelled, prepare
 from numerics.continuation.meetings import passes
+from numerics.continuation.mirror import image, turned
+from numerics.continuation.probe import UserFunction
 from numerics.continuation.stability import embed, whole
-from numerics.continuation.switch import leave, narrowest, prepared
+from numerics.continuation.switch import departure, into, leave, narrowest, prepared
 from numerics.continuation.tracer import Settings, correct
-from numerics.continuation.watch import BRANCHING, UserFunction
+from numerics.continuation.watch import BRANCHING
 from numerics.protocol import ProblemLike
 from numerics.solvers import as_state, solve
 from numerics.solvers.deflation import deflated
 from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
+from theory.joint import Name, joint, moved, separate, without
 
 
 @dataclass
@@ -72,7 +75,7 @@ class Diagram:
 
 def diagram(
     problem: ProblemLike,
-    parameter: str,
+    parameter: Name,
     span: tuple[float, float],
     starts: Iterable | None = None,
     *,
@@ -106,12 +109,13 @@ def diagram(
     -------
     Diagram
     """
+    parameter = joint(parameter)
     low, high = sorted(map(float, span))
     given = {**(params or {}), **fixed}
-    first = problem.starts(problem.values({**given, parameter: low}))
+    first = problem.starts(problem.values(moved(separate(given), parameter, low)))
     _, values = prepare(problem, first[0] if first else np.ones(len(problem.unknowns)),
                          parameter, (low, high), given)  # fmt: skip
-    others = {k: v for k, v in values.items() if k != parameter}
+    others = without(values, parameter)
     search = _Search(
         problem, parameter, (low, high), others, accuracy, settings, functions, max_branches,
         callback,
@@ -135,7 +139,7 @@ class _Search:
         self.runs: dict[int, Run] = {}
 
     def run(self, problem: ProblemLike) -> Run:
-        values = {**self.others, self.parameter: self.span[0]}
+        values = moved(self.others, self.parameter, self.span[0])
         return Run(problem, self.parameter, values, self.span, *self.options)
 
     def explore(self, starts: list) -> None:
@@ -165,10 +169,12 @@ class _Search:
         for direction in directions:
             halves = []
             for sign in (1.0, -1.0):
+                origin = departure(other.equations, y, sign * direction)
                 point = leave(other.equations, y, sign * direction)
+                point = None if point is None else into(other.equations, origin, point, self.span)
                 if point is None or self.covered(problem, point.y):
                     continue
-                half = other.one_way(point)
+                half = other.one_way(point, origin)
                 halves.append(half)
                 self.branches.append(half)  # so that its mirror image counts as covered
             for half in halves:
@@ -178,7 +184,17 @@ class _Search:
                 self.add(other, joined(halves[1], halves[0]))
             else:
                 for half in halves:
+                    alone = len(halves) == 1
+                    half.start_status = self.why_alone(problem, direction, y) if alone else None
                     self.add(other, half)
+
+    def why_alone(self, problem: ProblemLike, direction: np.ndarray, y: np.ndarray):
+        """Why a branch begins at a branch point: a bound, or what is beyond is its mirror image."""
+        if min(abs(y[-1] - end) for end in self.span) <= 1e-9 * (self.span[1] - self.span[0]):
+            return Status.REACHED_BOUND
+        x = y[:-1] + 0.1 * direction[:-1]
+        beyond = y[:-1] - 0.1 * direction[:-1]
+        return None if turned(problem, x, beyond) is None else Status.MIRRORED
 
     # --- seeds --------------------------------------------------------------------------------
 
@@ -195,7 +211,7 @@ class _Search:
             if self.callback is not None:
                 self.callback({"stage": "looking for states", "fraction": k / count,
                                self.parameter: float(value)})  # fmt: skip
-            values = {**self.others, self.parameter: float(value)}
+            values = moved(self.others, self.parameter, float(value))
             known: list[np.ndarray] = [] if not smooth else self.states_at(float(value))
             for problem in problems:
                 for start in self.spread(problem, values, starts if smooth else []):
@@ -238,9 +254,9 @@ class _Search:
                 if exact.status is Status.CONVERGED:
                     x = embed(equations.problem, exact.y[:-1])
                     found.append(x)
-                    image = _mirror(self.whole, x)
-                    if image is not None:
-                        found.append(image)
+                    other = image(self.whole, x)
+                    if other is not None:
+                        found.append(other)
         return found
 
     # --- identity -----------------------------------------------------------------------------
@@ -271,7 +287,7 @@ class _Search:
         equations = self.runs[id(branch)].equations if id(branch) in self.runs else None
         equations = equations or self.run(owner).equations
         scale = equations.scale(y)
-        params = {**self.others, self.parameter: value}
+        params = moved(self.others, self.parameter, value)
         if np.max(np.abs(embed(owner, state) - x) / self.whole.scale(x, params)) > 1e-6:
             return False
         points = np.array([[*owner.canonical(p[:-1]), p[-1]] for p in curve]) / scale
@@ -303,14 +319,8 @@ class _Search:
         if not (a.kind == b.kind or branching) or a.kind == "first-order":
             return False
         slack = 3 * (a.error + b.error) + 1e-8 * (self.span[1] - self.span[0])
-        if abs(a.value - b.value) > slack or a.message != b.message:
+        if abs(a.value - b.value) > slack or (a.message != b.message and not branching):
             return False
         x, y = (full_state(self.whole, e.state) for e in (a, b))
         scale = self.whole.scale(x, a.state.params)
         return bool(np.max(np.abs(x - y) / scale) < 1e-3)
-
-
-def _mirror(problem: ProblemLike, x: np.ndarray) -> np.ndarray | None:
-    """-x where that is a mirror image of x, and another state."""
-    same = np.array_equal(problem.canonical(-x), problem.canonical(x))
-    return -x if same and np.any(x) else None

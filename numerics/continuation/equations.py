@@ -18,6 +18,7 @@ from numerics.solvers.derivatives import (
     parameter_slope,
     state_jacobian,
 )
+from theory.joint import moved, without
 
 
 class CurveEquations(Protocol):
@@ -68,7 +69,8 @@ class BranchEquations:
 
     def __init__(self, problem: ProblemLike, parameter: str, params: Mapping[str, float],
                  span: tuple[float, float], accuracy: float):  # fmt: skip
-        self.problem, self.parameter, self.params = problem, parameter, dict(params)
+        self.problem, self.parameter = problem, parameter
+        self.params = without(params, parameter)
         self.accuracy = accuracy
         self.names = (*problem.unknowns, parameter)
         self.width = abs(span[1] - span[0])
@@ -77,7 +79,7 @@ class BranchEquations:
 
     def at(self, y) -> tuple[np.ndarray, dict[str, float]]:
         """State and all parameters."""
-        return y[:-1], {**self.params, self.parameter: float(y[-1])}
+        return y[:-1], moved(self.params, self.parameter, float(y[-1]))
 
     def residual(self, y) -> np.ndarray:
         x, params = self.at(y)

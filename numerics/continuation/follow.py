@@ -11,19 +11,30 @@ import numpy as np
 from numerics.continuation.branch import Branch
 from numerics.continuation.equations import BranchEquations
 from numerics.continuation.event import Event
-from numerics.continuation.tracer import CurvePoint, Settings, start, trace
-from numerics.continuation.watch import Jumped, UserFunction, Watcher
+from numerics.continuation.mirror import turned
+from numerics.continuation.probe import UserFunction
+from numerics.continuation.tracer import (
+    Corrected,
+    CurvePoint,
+    Settings,
+    advance,
+    make_point,
+    start,
+    trace,
+)
+from numerics.continuation.watch import BRANCHING, Jumped, Watcher
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, as_state, solve
 from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
-from theory.errors import ParameterError, near
+from theory.errors import ParameterError
+from theory.joint import Name, check_known, joint, moved, separate, shared, value_of
 
 
 def follow(
     problem: ProblemLike,
     start: Solution | Mapping[str, float] | Any = None,
-    parameter: str = "alpha",
+    parameter: Name = "alpha",
     span: tuple[float, float] = (0.3, 10.0),
     *,
     params: Mapping[str, float] | None = None,
@@ -43,7 +54,8 @@ def follow(
     start : Solution, mapping or array, optional
         State to start from; by default the problem's own starting points are tried. It is corrected
         first, at the parameter value it carries (else the one in ``params``, else ``span[0]``).
-    parameter : str
+    parameter : str, or several of them
+        Several, as in ``"A11,A22"`` or ``("A11", "A22")``, move together and keep one value.
     span : (from, to)
         The run starts in the direction from the first to the second, and ends on either.
     params, **fixed
@@ -71,11 +83,12 @@ def follow(
     ParameterError
         For an unknown parameter, or one that is both followed and fixed.
     """
+    parameter = joint(parameter)
     state, values = prepare(problem, start, parameter, span, {**(params or {}), **fixed})
     low, high = sorted(map(float, span))
     run = Run(problem, parameter, values, (low, high), accuracy, settings, functions, stability,
                callback)  # fmt: skip
-    first = run.begin(state, values[parameter], math.copysign(1.0, span[1] - span[0]))
+    first = run.begin(state, value_of(values, parameter), math.copysign(1.0, span[1] - span[0]))
     if isinstance(first, Status):
         return Branch(parameter, status=first, problem=problem, name=problem.branch or "")
     return run.both_ways(first) if both else run.one_way(first)
@@ -118,10 +131,10 @@ def resume(
     y, tangent = branch.curve[-1], branch.tangents[-1]
     if label is not None:
         state = branch.labelled(label)
-        y = np.append(state.x, state.params[branch.parameter])
+        y = np.append(state.x, value_of(state.params, branch.parameter))
         near = int(np.argmin(np.linalg.norm(branch.curve - y, axis=1)))
         tangent = branch.tangents[near]
-    values = {**branch.params, branch.parameter: float(y[-1])}
+    values = moved(branch.params, branch.parameter, float(y[-1]))
     run = Run(branch.problem, branch.parameter, values, (low, high), accuracy, settings, functions,
                stability, callback)  # fmt: skip
     first = run.begin(y[:-1], float(y[-1]), 1.0)
@@ -134,23 +147,20 @@ def resume(
 
 def prepare(problem, start, parameter, span, given):
     """State to start from, and all parameter values there; every mistake has its own message."""
-    if parameter in given:
-        raise ParameterError(f"{parameter} is followed over {span}; do not fix it as well")
+    fixed = shared(parameter, given)
+    if fixed:
+        raise ParameterError(f"{fixed} is followed over {span}; do not fix it as well")
     carried = dict(start.params) if isinstance(start, Solution) else {}
     low, high = sorted(map(float, span))
     if not low < high:
         raise ParameterError(f"span {span} of {parameter} is empty")
-    here = carried.get(parameter, span[0])
+    here = value_of(carried, parameter) if shared(parameter, carried) else span[0]
     here = min(max(here, low), high)
-    known = {**getattr(problem, "defaults", {}), **carried, **given, parameter: here}
-    values = problem.values(known)
-    if parameter not in values:
-        raise ParameterError(
-            f"unknown parameter {parameter!r} of {problem.name}{near(parameter, values)}; "
-            f"it has: {', '.join(values)}"
-        )
+    known = {**getattr(problem, "defaults", {}), **carried, **separate(given)}
+    values = problem.values(moved(known, parameter, here))
+    check_known(parameter, values, problem.name)
     for end in (low, high):
-        problem.values({**values, parameter: end})
+        problem.values(moved(values, parameter, end))
     if start is None:
         start = solve(problem, values, accuracy=1e-5, raise_on_failure=False)
     if isinstance(start, Solution):
@@ -158,14 +168,16 @@ def prepare(problem, start, parameter, span, given):
     return as_state(problem, start), values
 
 
+PROBE = 1e-3  # how far beyond a bound events on it are looked for, in natural units
+
+
 class Run:
     """One call of `follow`, or one half-branch of a diagram."""
 
     def __init__(self, problem, parameter, values, span, accuracy, settings, functions, stability,
                  callback):  # fmt: skip
-        others = {k: v for k, v in values.items() if k != parameter}
         accuracy = accuracy or (1e-10 if differentiable(problem) else 1e-5)
-        self.equations = BranchEquations(problem, parameter, others, span, accuracy)
+        self.equations = BranchEquations(problem, parameter, values, span, accuracy)
         self.equations.lazy = not (stability or self.equations.exact)
         self.watcher = Watcher(self.equations, functions, stability)
         self.problem, self.parameter, self.span = problem, parameter, span
@@ -178,23 +190,29 @@ class Run:
         toward[-1] = direction
         return start(self.equations, np.append(x, value), toward)
 
-    def one_way(self, first: CurvePoint) -> Branch:
+    def one_way(self, first: CurvePoint, origin: CurvePoint | None = None) -> Branch:
+        """From ``first`` on; ``origin``, a branch point just left, becomes the first point."""
         branch = self._empty()
         events: list[Event] = []
+        ended: list[CurvePoint] = []
 
         def watch(here, new, length):
             try:
-                found = self.watcher.between(here, new)
+                found = self._within(self.watcher.between(*self._reaching(here, new)))
             except Jumped:
                 return "refine"
+            passed = self._mirrored(found, here, new)
+            if passed is not None:
+                ended.append(self._at(found[passed], here))
+                found = found[: passed + 1]
             events.extend(found)
             if self._tell(new) is Status.USER_STOP:
                 return Status.USER_STOP
-            if self._mirrored(found, new):
-                return Status.MIRRORED
-            return None
+            return None if passed is None else Status.MIRRORED
 
         points, counts = [first], [self.watcher.facts(first).unstable]
+        if origin is not None:
+            points, counts = [origin, first], counts * 2
         if self._tell(first) is Status.USER_STOP:
             branch.status = Status.USER_STOP
             return self._finish(branch, points, counts, events)
@@ -205,14 +223,17 @@ class Run:
             else:
                 points.append(new)
                 counts.append(self.watcher.facts(new).unstable)
+        if branch.status is Status.MIRRORED:
+            # the branch point itself in place of the point beyond
+            points[-1:], counts[-1] = ended, counts[-2]
         return self._finish(branch, points, counts, events)
 
     def both_ways(self, first: CurvePoint) -> Branch:
         forward = self.one_way(first)
         if forward.status in (Status.CLOSED_LOOP, Status.USER_STOP):
             return forward
-        turned = CurvePoint(**{**vars(first), "tangent": -first.tangent})
-        return joined(self.one_way(turned), forward)
+        back = CurvePoint(**{**vars(first), "tangent": -first.tangent})
+        return joined(self.one_way(back), forward)
 
     def _empty(self) -> Branch:
         return Branch(self.parameter, problem=self.problem, name=self.problem.branch or "")
@@ -228,14 +249,35 @@ class Run:
         })  # fmt: skip
         return Status.USER_STOP if answer is not None and not answer else None
 
-    def _mirrored(self, events: list[Event], new: CurvePoint) -> bool:
-        """Whether the curve passed a branch point onto its own mirror image."""
-        if not any(e.kind in ("pitchfork", "branch point") and not e.transverse for e in events):
-            return False
-        x = new.y[:-1]
-        image = self.problem.canonical(x)
-        turned = float(np.max(np.abs(image - x) / new.scale[:-1]))
-        return turned > 1e-9 and bool(np.any(image * x < 0))
+    def _reaching(self, here: CurvePoint, new: CurvePoint) -> tuple[CurvePoint, CurvePoint]:
+        """The segment, prolonged a little where a bound is itself (nearly) an event."""
+        return self._beyond(here, -PROBE), self._beyond(new, PROBE)
+
+    def _beyond(self, point: CurvePoint, length: float) -> CurvePoint:
+        if point.y[-1] not in self.span or not self.watcher.singular(point):
+            return point
+        further = advance(self.equations, point, length, self.settings)
+        return point if isinstance(further, Status) else further
+
+    def _within(self, events: list[Event]) -> list[Event]:
+        """Events in the range, its ends included."""
+        low, high = self.span
+        slack = 1e-9 * (high - low)
+        return [e for e in events
+                if low - e.error - slack <= e.value <= high + e.error + slack]  # fmt: skip
+
+    def _mirrored(self, events: list[Event], here: CurvePoint, new: CurvePoint) -> int | None:
+        """The event, a branch point, at which the curve passes onto its own mirror image."""
+        if turned(self.problem, here.y[:-1], new.y[:-1]) is None:
+            return None
+        own = [k for k, e in enumerate(events) if e.kind in BRANCHING and not e.transverse]
+        return own[0] if own else None
+
+    def _at(self, event: Event, here: CurvePoint) -> CurvePoint:
+        """The point of an event, on the side of its mirror images on which ``here`` is."""
+        x = np.where(event.state.x * here.y[:-1] < 0, -event.state.x, event.state.x)
+        found = Corrected(np.append(x, event.value), None, event.residual, 0, Status.CONVERGED)
+        return make_point(self.equations, found, here.tangent)
 
     def _finish(self, branch: Branch, points: list[CurvePoint], counts, events) -> Branch:
         branch.points = [self.watcher.solution(p.y, p.steps, p.jacobian) for p in points]

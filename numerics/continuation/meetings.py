@@ -7,6 +7,7 @@ from scipy.interpolate import CubicHermiteSpline
 
 from numerics.continuation.branch import Branch
 from numerics.solvers import Solution
+from theory.joint import slope, value_of
 
 Stretch = tuple[Branch, int, int]  # points [first, last), between turns of the parameter
 
@@ -31,19 +32,20 @@ def stable_stretches(branch: Branch, level: int = 0) -> list[tuple[int, int]]:
 
 def nearest(stretch: Stretch, value: float) -> Solution:
     branch, first, last = stretch
-    return min(branch.points[first:last], key=lambda s: abs(s.params[branch.parameter] - value))
+    k = int(np.argmin(np.abs(branch.values[first:last] - value)))
+    return branch.points[first + k]
 
 
 def energy_curve(stretch: Stretch) -> CubicHermiteSpline:
     """Energy along a stretch, with its exact slopes."""
     branch, first, last = stretch
     parameter = branch.parameter
-    points = sorted(branch.points[first:last], key=lambda s: s.params[parameter])
-    x = np.array([s.params[parameter] for s in points])
+    points = sorted(branch.points[first:last], key=lambda s: value_of(s.params, parameter))
+    x = np.array([value_of(s.params, parameter) for s in points])
     keep = np.append(True, np.diff(x) > 1e-14)
     kept = [s for s, k in zip(points, keep, strict=True) if k]
     return CubicHermiteSpline(x[keep], [s.energy for s in kept],
-                              [s.gradient[parameter] for s in kept])  # fmt: skip
+                              [slope(s.gradient, parameter) for s in kept])  # fmt: skip
 
 
 def meetings(one: Stretch, other: Stretch) -> list[float]:

@@ -153,6 +153,43 @@ def curvature(equations: BranchEquations, y, direction, w, scale, rows) -> tuple
     return (ahead - behind) / (2 * h), (ahead - 2 * here + behind) / h**2
 
 
+def cubic(equations: BranchEquations, y, v, w, scale, rows) -> float:
+    """Cubic coefficient of a pitchfork's normal form, the bend of the other unknowns included.
+
+    Positive where the left and the right null vector are on one side of each other and the residual
+    grows with the third power of the displacement along ``v``.
+    """
+    n, h = len(v), 1e-3
+
+    def matrix(move):
+        point = y.copy()
+        point[:n] += scale[:n] * move
+        if not equations.inside(point):
+            return np.full((n, n), math.nan)
+        return equations.jacobian(point)[:, :n] * scale[:n] / rows[:, None]
+
+    bordered = np.block([[matrix(0 * v), w[:, None]], [v[None, :], np.zeros((1, 1))]])
+    square = (matrix(h * v) - matrix(-h * v)) @ v / (2 * h)
+    try:
+        bend = -np.linalg.solve(bordered, np.append(square, 0.0))[:n]
+    except np.linalg.LinAlgError:
+        return math.nan
+    # slopes of w . F along the parabola x + t v + t^2 bend / 2
+    slopes = [w @ matrix(t * v + 0.5 * t**2 * bend) @ (v + t * bend) for t in (h, 0.0, -h)]
+    return float(slopes[0] - 2 * slopes[1] + slopes[2]) / h**2 * math.copysign(1.0, w @ v)
+
+
+def criticality(equations: BranchEquations, y) -> str:
+    """Whether a pitchfork's side branches are where the symmetric one has lost this direction."""
+    scale, rows = equations.scale(y), equations.row_scale(y)
+    v, w, _ = null_vectors(equations.jacobian(y)[:, :-1] * scale[:-1] / rows[:, None])
+    third = cubic(equations, y, v, w, scale, rows)
+    if not abs(third) > 1e-4:
+        return ""
+    upward = third > 0 if equations.problem.form == "gradient" else third < 0
+    return "supercritical" if upward else "subcritical"
+
+
 def eigenvalue_slope(equations: BranchEquations, y, v, w, scale, rows) -> float:
     """Derivative of ``w . J v`` with the parameter, along the branch that is not tangent to v."""
     matrix = equations.jacobian(y) * scale / rows[:, None]

@@ -8,17 +8,18 @@ from typing import Any
 
 from numerics.branches import belongs, locate
 from numerics.continuation.transition import Transition
-from numerics.protocol import ProblemLike
+from numerics.protocol import ProblemLike, check_move
 from numerics.solvers import Solution, solve
 from numerics.solvers.derivatives import LOOSE
 from numerics.status import Status
+from theory.joint import Name, joint, moved, separate, value_of, without
 
 
 def root(
     problem: ProblemLike,
     function: Callable[[Solution], tuple[float, float]],
     params: Mapping[str, float] | None = None,
-    parameter: str = "alpha",
+    parameter: Name = "alpha",
     span: tuple[float, float] = (0.3, 10.0),
     *,
     guess: float | None = None,
@@ -42,20 +43,23 @@ def root(
     Returns
     -------
     Transition
-        ``error`` is the function's error bar divided by its slope, plus the last step.
+        ``error`` is the function's error bar divided by its slope, plus the last step; infinite
+        where the function's is not known (a fixed rule of integration).
     """
     low, high = span
-    known = getattr(problem, "defaults", {}).get(parameter, 0.5 * (low + high))
-    values = problem.values({parameter: known, **(params or {})})
+    parameter = joint(parameter)
+    known = value_of(getattr(problem, "defaults", {}), parameter, 0.5 * (low + high))
+    values = problem.values({**moved({}, parameter, known), **separate(params or {})})
+    check_move(problem, values, parameter, (low, high))
     name = problem.branch or "solution"
-    here = guess if guess is not None else values[parameter]
+    here = guess if guess is not None else value_of(values, parameter, 0.5 * (low + high))
     here = min(max(here, low), high)
     state, kind = start, start.kind if start is not None else ""
     seen: list[tuple[float, float, float]] = []
     levels: list[float] = []
     status, level, slope, spent = Status.MAX_STEPS, LOOSE, math.nan, 0
     for _ in range(25):
-        point = {**values, parameter: here}
+        point = moved(values, parameter, here)
         if state is None or not problem.in_domain(state.x, point):
             state = locate(problem, point, accuracy=level, refine=level <= accuracy,
                            raise_on_failure=False)  # fmt: skip
@@ -72,13 +76,14 @@ def root(
         levels.append(level)
         if callback is not None:
             callback({"stage": "searching", parameter: here, "value": value})
+        size = max(abs(here), 0.01 * (high - low))
         if len(seen) < 2:
-            reach = 0.05 * min(abs(here) or math.inf, high - low)
+            reach = 0.05 * min(size if size == abs(here) else math.inf, high - low)
             here = here + reach if here + reach <= high else here - reach
             continue
         (x0, f0, e0), (x1, f1, e1) = seen[-2:]
         # points too close to tell from noise, or of two accuracies, keep the slope from before
-        told = abs(f1 - f0) > 3 * (e0 + e1) and levels[-1] == levels[-2]
+        told = abs(f1 - f0) > 3 * _bar(e0 + e1, f0, f1) and levels[-1] == levels[-2]
         if x1 != x0 and (told or not math.isfinite(slope)):
             slope = (f1 - f0) / (x1 - x0)
         step = -f1 / slope if slope else math.nan
@@ -86,18 +91,24 @@ def root(
             status = Status.STALLED
             break
         noise = abs(e1 / slope)
-        if level <= accuracy and abs(step) <= max(0.3 * noise, 1e-10 * abs(here)):
+        enough = 0.3 * noise if math.isfinite(noise) else accuracy * size
+        if level <= accuracy and abs(step) <= max(enough, 1e-10 * size):
             total = noise + abs(step)
             return _found(parameter, here, total, Status.CONVERGED, name, state, f1, slope, values,
                           seen, spent)  # fmt: skip
-        if abs(step) < 1e-3 * abs(here):
+        if abs(step) < 1e-3 * size:
             level = accuracy
-        here = min(max(here + max(-0.3 * here, min(step, 0.3 * here)), low), high)
+        here = min(max(here + max(-0.3 * size, min(step, 0.3 * size)), low), high)
         if len(seen) > 3 and seen[-1][0] == seen[-2][0] == here:
             status = Status.NO_CROSSING
             break
     return _found(parameter, math.nan, math.nan, status, name, state, math.nan, math.nan, values,
                   seen, spent)  # fmt: skip
+
+
+def _bar(error: float, *values: float) -> float:
+    """An error bar; where it is not known (fixed nodes), what rounding makes of the values."""
+    return error if math.isfinite(error) else 1e-12 * max(map(abs, values))
 
 
 def difference_of(a: str, b: str) -> Callable[[Solution], tuple[float, float]]:
@@ -115,6 +126,6 @@ def _found(parameter, value, error, status, name, state, residual, slope, values
         kind="observable", parameter=parameter, value=value, error=error,
         interval=(value - error, value + error), status=status,
         states={name: state} if state is not None else {}, residual=residual, slope=slope,
-        message=status.message(), params={k: v for k, v in values.items() if k != parameter},
+        message=status.message(), params=without(values, parameter),
         scanned=[(x, f) for x, f, _ in seen], evaluations=spent,
     )  # fmt: skip

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from numerics.continuation.equations import BranchEquations
 from numerics.continuation.event import Event
 from numerics.continuation.stability import embed, whole
-from numerics.continuation.tracer import CurvePoint, correct, make_point
+from numerics.continuation.tracer import Corrected, CurvePoint, correct, make_point, onto_bound
 from numerics.protocol import ProblemLike
 from numerics.status import Status
+from theory.joint import moved
 
 FIRST_STEPS = (0.02, 0.05, 0.1, 0.2, 0.005, 0.001)
 
@@ -72,6 +74,29 @@ def leave(equations: BranchEquations, y: np.ndarray, direction: np.ndarray) -> C
     return None
 
 
+def departure(equations: BranchEquations, y: np.ndarray, direction: np.ndarray) -> CurvePoint:
+    """The branch point itself, as first point of the branch that leaves it along ``direction``."""
+    found = Corrected(y, None, 0.0, 0, Status.CONVERGED)
+    return replace(make_point(equations, found, direction), tangent=direction)
+
+
+def into(
+    equations: BranchEquations, origin: CurvePoint, point: CurvePoint, span: tuple[float, float]
+) -> CurvePoint | None:
+    """A first point that is inside the range: ``point``, or else the one on the bound.
+
+    None if the branch point is on the bound itself.
+    """
+    low, high = span
+    value, bound = point.y[-1], min(max(point.y[-1], low), high)
+    if value == bound:
+        return point
+    if abs(origin.y[-1] - bound) <= 1e-9 * (high - low):
+        return None
+    fraction = (bound - origin.y[-1]) / (value - origin.y[-1])
+    return onto_bound(equations, origin, point, len(point.y) - 1, bound, fraction)
+
+
 def narrowest(
     problem: ProblemLike, x: np.ndarray, params: Mapping[str, float], tolerance: float = 1e-9
 ) -> tuple[ProblemLike, np.ndarray]:
@@ -103,7 +128,7 @@ def prepared(equations: BranchEquations, event: Event, old: np.ndarray):
     assert event.direction is not None
     soft = event.direction / np.linalg.norm(event.direction)
     soft = np.where(np.abs(soft) > 1e-6, soft, 0.0)
-    params = {**equations.params, equations.parameter: event.value}
+    params = moved(equations.params, equations.parameter, event.value)
     target, _ = narrowest(full, x + 1e-3 * full.scale(x, params) * soft, params)
     names = dict(zip(full.unknowns, soft, strict=True))
     base = dict(zip(full.unknowns, x, strict=True))

@@ -169,8 +169,16 @@ def _size(residual: np.ndarray) -> float:
 
 
 def tangent(jacobian: np.ndarray, toward: np.ndarray) -> np.ndarray:
-    """Unit null vector of a scaled Jacobian, on the side of ``toward``."""
-    null = np.linalg.svd(jacobian)[2][-1]
+    """Unit null vector of a scaled Jacobian, on the side of ``toward``.
+
+    At a branch point the null space is a plane: then the direction in it nearest to ``toward``.
+    """
+    _, sizes, right = np.linalg.svd(jacobian)
+    null = right[-1]
+    if sizes[-1] <= 1e-12 * max(sizes[0], 1.0):
+        within = right[-2:].T @ (right[-2:] @ toward)
+        length = float(np.linalg.norm(within))
+        null = within / length if length > 0.1 * np.linalg.norm(toward) else null
     return null if null @ toward >= 0 else -null
 
 
@@ -317,7 +325,7 @@ def trace(
         if crossed is not None and new.y[crossed[0]] == crossed[1]:
             ended = True
         elif crossed is not None:
-            final = _onto_bound(equations, here, new, *crossed)
+            final = onto_bound(equations, here, new, *crossed)
             if final is None:
                 length /= 2
                 continue
@@ -374,11 +382,12 @@ def _onto_edge(equations, here: CurvePoint, length: float, bounds) -> CurvePoint
     crossed = _first_crossed(here, beyond, bounds)
     if crossed is None:
         return Status.LEFT_DOMAIN
-    found = _onto_bound(equations, here, beyond, *crossed)
+    found = onto_bound(equations, here, beyond, *crossed)
     return Status.LEFT_DOMAIN if found is None else found
 
 
-def _onto_bound(equations, here, new, k, limit, fraction) -> CurvePoint | None:
+def onto_bound(equations, here, new, k, limit, fraction) -> CurvePoint | None:
+    """The point with component ``k`` on ``limit``, at about a fraction of the chord."""
     guess = here.y + fraction * (new.y - here.y)
     guess[k] = limit
     normal = np.zeros(len(guess))

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 from numerics.continuation import polish
 from numerics.continuation.equations import BranchEquations
 from numerics.continuation.event import Event
+from numerics.continuation.probe import Facts, Probe, Root
 from numerics.continuation.root import root
 from numerics.continuation.stability import (
     embed,
     full_jacobian,
-    rates,
     softest,
-    unstable,
     whole,
 )
-from numerics.continuation.tracer import Corrected, CurvePoint, correct, make_point
+from numerics.continuation.tracer import Corrected, CurvePoint, make_point
 from numerics.solvers.derivatives import slope_noise
 from numerics.solvers.solution import Solution, make_solution
 from numerics.status import Status
@@ -29,75 +25,14 @@ from numerics.status import Status
 SOLVED = ("fold", "pitchfork", "transcritical", "branch point")
 BRANCHING = ("pitchfork", "transcritical", "branch point")
 UNFOLDED = 1e-9  # a larger unfolding parameter means that branches pass without touching
-UserFunction = Callable[[Mapping[str, float], Mapping[str, float]], float]
 
 
 class Jumped(Exception):
     """Two points lie on different branches that pass close to one another."""
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What the test functions need to know of a point."""
-
-    rates: np.ndarray
-    turning: float
-    determinant: tuple[float, float]
-    user: dict[str, float]
-
-    @property
-    def unstable(self) -> int:
-        return unstable(self.rates)
-
-
-@dataclass(frozen=True)
-class Root:
-    """A zero of a test function on the segment from 0 to 1."""
-
-    test: str
-    place: float
-    index: int = 0
-
-
-class Watcher:
-    """Test functions along one branch.
-
-    Parameters
-    ----------
-    equations : BranchEquations
-    functions : mapping of str to callable
-        User functions ``f(state, params)``; their zeros are events.
-    stability : bool
-        Without, folds and branch points of the branch's own equations are all that is seen.
-    """
-
-    def __init__(self, equations: BranchEquations, functions: Mapping[str, UserFunction] | None,
-                 stability: bool = True):  # fmt: skip
-        self.equations, self.functions = equations, dict(functions or {})
-        self.stability = stability
-        self.problem = equations.problem
-        self.reduced = whole(self.problem) is not self.problem
-        self.latest: tuple[CurvePoint, Facts] | None = None
-
-    def facts(self, point: CurvePoint) -> Facts:
-        """Evaluate all test functions at a point (remembered for the last one)."""
-        if self.latest is not None and self.latest[0] is point:
-            return self.latest[1]
-        x, params = self.equations.at(point.y)
-        own = point.jacobian[:, :-1]
-        if not self.stability:
-            values = np.zeros(0)
-        elif self.reduced:
-            matrix = full_jacobian(self.problem, x, params, self.equations.accuracy)
-            values = rates(whole(self.problem), matrix)
-        else:
-            values = rates(self.problem, own)
-        sign, size = np.linalg.slogdet(np.vstack([point.scaled_jacobian, point.tangent]))
-        state = dict(zip(self.problem.unknowns, map(float, x), strict=True))
-        user = {name: float(f(state, params)) for name, f in self.functions.items()}
-        facts = Facts(values, float(point.tangent[-1]), (float(sign), float(size)), user)
-        self.latest = (point, facts)
-        return facts
+class Watcher(Probe):
+    """Events along one branch, from its test functions; the arguments are those of `Probe`."""
 
     def between(self, here: CurvePoint, new: CurvePoint) -> list[Event]:
         """All events on the segment, in order.
@@ -108,7 +43,7 @@ class Watcher:
             If the determinant changes its sign without a branch point.
         """
         before, after = self.facts(here), self.facts(new)
-        roots = [r for r in self._roots(here, new, before, after) if r is not None]
+        roots = [r for r in self.roots(here, new, before, after) if r is not None]
         self.latest = (new, after)
         groups: list[list[Root]] = []
         merge = 1e-5 if self.equations.exact else 1e-2
@@ -119,7 +54,7 @@ class Watcher:
             else:
                 groups.append([zero])
         events = [self._event(here, new, group, before, after) for group in groups]
-        if self.equations.exact and (self._edge(here) or self._edge(new)):
+        if self.equations.exact and (self.edge(here) or self.edge(new)):
             # differences are poor within a step of the domain's edge: only what Newton confirms
             events = [e for e in events if e is None or e.status == "polished"]
         self.latest = (new, after)
@@ -128,84 +63,11 @@ class Watcher:
         vertices = [e for e in found if e.kind in BRANCHING and not e.transverse]
         return [e for e in found if e.kind != "fold" or not any(self._same(e, v) for v in vertices)]
 
-    def _edge(self, point: CurvePoint) -> bool:
-        """Whether the edge of the domain is within reach of a difference quotient."""
-        for k, size in enumerate(point.scale):
-            for sign in (1.0, -1.0):
-                y = point.y.copy()
-                y[k] += sign * 1e-4 * size
-                if not self.equations.inside(y):
-                    return True
-        return False
-
     def _same(self, a: Event, b: Event) -> bool:
         if not self.equations.exact and abs(a.value - b.value) <= a.error + b.error:
             return True
         scale = self.problem.scale(b.state.x, b.state.params)
         return float(np.max(np.abs(a.state.x - b.state.x) / scale)) < 1e-2
-
-    # --- roots of the test functions ----------------------------------------------------------
-
-    def _roots(self, here, new, before: Facts, after: Facts) -> list[Root | None]:
-        roots = []
-        if before.turning * after.turning < 0:
-            roots.append(self._root(here, new, "fold", 0, lambda f: f.turning))
-        if before.determinant[0] * after.determinant[0] < 0:
-            zero = before.determinant[1]
-            roots.append(self._root(
-                here, new, "determinant", 0,
-                lambda f: f.determinant[0] * math.exp(min(f.determinant[1] - zero, 50.0)),
-            ))  # fmt: skip
-        if np.all(np.isfinite(before.rates)) and np.all(np.isfinite(after.rates)):
-            low, high = sorted((before.unstable, after.unstable))
-            for k in range(low, high):
-                roots.append(self._root(here, new, "rate", k, lambda f, k=k: f.rates[k].real))
-        for k, name in enumerate(self.functions):
-            if before.user[name] * after.user[name] < 0 or (
-                after.user[name] == 0 and before.user[name] != 0
-            ):
-                roots.append(self._root(here, new, "user", k, lambda f, n=name: f.user[n]))
-        return roots
-
-    def on_segment(self, here: CurvePoint, new: CurvePoint, place: float) -> CurvePoint | None:
-        """The corrected point at a fraction of the chord."""
-        chord = (new.y - here.y) / here.scale
-        length = np.linalg.norm(chord)
-        if place in (0.0, 1.0) or length == 0.0:
-            return here if place == 0.0 else new
-        guess = here.y + place * (new.y - here.y)
-        found = correct(self.equations, guess, chord / length, jacobian=here.jacobian, max_steps=20)
-        if found.status is not Status.CONVERGED:
-            return None
-        return make_point(self.equations, found, here.tangent)
-
-    def _root(self, here, new, test: str, index: int, function) -> Root | None:
-        def value(place):
-            point = self.on_segment(here, new, place)
-            result = math.nan if point is None else function(self.facts(point))
-            if not math.isfinite(result):
-                raise FloatingPointError
-            return result
-
-        try:
-            tolerance = 1e-10 if self.equations.exact else 1e-3
-            return Root(test, brentq(value, 0.0, 1.0, xtol=tolerance, rtol=1e-12), index)
-        except (FloatingPointError, ValueError):
-            return self._bisected(here, new, test, index, function)
-
-    def _bisected(self, here, new, test, index, function) -> Root | None:
-        """Where correction fails close to a branch point: the bracket that can be had."""
-        left, right, sign = 0.0, 1.0, math.copysign(1.0, function(self.facts(here)))
-        for _ in range(40 if self.equations.exact else 8):
-            middle = 0.5 * (left + right)
-            point = self.on_segment(here, new, middle)
-            if point is None:
-                break
-            if function(self.facts(point)) * sign > 0:
-                left = middle
-            else:
-                right = middle
-        return Root(test, 0.5 * (left + right), index)
 
     # --- from roots to events -----------------------------------------------------------------
 
@@ -259,7 +121,15 @@ class Watcher:
 
     def _branch_point(self, point, here, new, v, w, gains) -> Event:
         scale, rows = point.scale, point.row_scale
-        second, third = polish.curvature(self.equations, point.y, v, w, scale, rows)
+        done = None
+        if self.equations.exact:
+            system = polish.branch_point_system(self.equations, scale, rows)
+            start = np.concatenate([point.y, w, [0.0]])
+            done = polish.newton(system, start, len(point.y), np.append(scale, np.ones(len(w) + 1)))
+            done = done if self._accept(done, point, here, new) else None
+        # off the point itself the quadratic coefficient of a pitchfork is not zero
+        at = point.y if done is None else done.y
+        second, third = polish.curvature(self.equations, at, v, w, scale, rows)
         details = {**gains, "quadratic": second, "cubic": third}
         kind = "transcritical" if abs(second) > 1e-4 * max(abs(third), 1e-6) else "pitchfork"
         if not self.equations.exact:
@@ -272,15 +142,11 @@ class Watcher:
             noise = self._relative(point) * max(size, abs(third), 1.0) / max(abs(pace), 1e-300)
         else:
             noise = self._rate_noise(point, here, new, self._critical(here, new))
-        if self.equations.exact:
-            system = polish.branch_point_system(self.equations, scale, rows)
-            start = np.concatenate([point.y, w, [0.0]])
-            done = polish.newton(system, start, len(point.y), np.append(scale, np.ones(len(w) + 1)))
-            near = self._accept(done, point, here, new)
-            if near and abs(done.rest[-1]) < UNFOLDED:
-                return self._polished(done, kind, direction, False, details, noise)
-            if near:
+        if done is not None:
+            if abs(done.rest[-1]) >= UNFOLDED:
                 raise Jumped
+            message = polish.criticality(self.equations, done.y) if kind == "pitchfork" else ""
+            return self._polished(done, kind, direction, False, details, noise, message)
         deficit = np.linalg.svd(point.scaled_jacobian)[1]
         if deficit[-1] > (1e-4 if self.equations.exact else 2e-2) * deficit[0]:
             raise Jumped
@@ -301,8 +167,18 @@ class Watcher:
             done = polish.newton(system, np.append(point.y, v), len(point.y),
                                  np.append(scale, np.ones(len(v))))  # fmt: skip
             if self._accept(done, point, here, new):
-                return self._polished(done, "pitchfork", v, True, dict(gains), noise)
+                message = self._criticality(done.y)
+                return self._polished(done, "pitchfork", v, True, dict(gains), noise, message)
         return self._located(point, here, new, "pitchfork", noise, v, True, dict(gains))
+
+    def _criticality(self, y) -> str:
+        """Of a transverse pitchfork, which is one of the full system."""
+        x, params = self.equations.at(y)
+        full, name = whole(self.problem), self.equations.parameter
+        others = {k: v for k, v in params.items() if k in full.values(params) and k != name}
+        span = (0.0, self.equations.width)
+        equations = BranchEquations(full, name, others, span, self.equations.accuracy)
+        return polish.criticality(equations, np.append(embed(self.problem, x), y[-1]))
 
     def _softened(self, point, here, new) -> dict | None:
         """Root of a transverse rate, which is known to quadrature accuracy, along the branch."""
@@ -373,7 +249,7 @@ class Watcher:
         return done.converged and moved <= max(chord, 1e-6)
 
     def _polished(
-        self, done: polish.Polished, kind, direction, transverse, details, noise
+        self, done: polish.Polished, kind, direction, transverse, details, noise, message=""
     ) -> Event:
         value, error = float(done.y[-1]), float(done.error[-1]) + noise
         error = max(error, 4 * polish.EPS * abs(value), 1e-15)
@@ -381,7 +257,7 @@ class Watcher:
         return Event(
             kind, self.equations.parameter, value, error, (value - error, value + error),
             done.residual, "polished", {state.kind: state}, dict(self.equations.params),
-            direction=direction, transverse=transverse, details=details,
+            direction=direction, transverse=transverse, message=message, details=details,
         )  # fmt: skip
 
     def _located(self, point, here, new, kind, noise, direction, transverse, details) -> Event:

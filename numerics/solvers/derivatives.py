@@ -8,6 +8,7 @@ import numpy as np
 
 from numerics.protocol import ProblemLike
 from theory.errors import SpinodalError
+from theory.joint import members, moved, value_of
 
 LOOSE = 4e-4  # accuracy good enough for slopes, and for states far from the solution
 
@@ -63,15 +64,15 @@ def state_jacobian(problem: ProblemLike, x, params, accuracy: float) -> np.ndarr
 
 
 def parameter_slope(problem: ProblemLike, x, params, parameter: str, accuracy: float) -> np.ndarray:
-    """Derivative of the residual with respect to one parameter."""
+    """Derivative of the residual with respect to one parameter, or several moved as one."""
     exact = getattr(problem, "parameter_jacobian", lambda x, p: None)(x, params)
     if exact is not None:
         own = list(getattr(problem, "own_parameters", problem.values(params)))
-        return exact[:, own.index(parameter)] if parameter in own else np.zeros(len(x))
-    here = params[parameter]
+        return exact[:, [own.index(k) for k in members(parameter) if k in own]].sum(axis=1)
+    here = value_of(params, parameter)
 
     def along(step):
-        return x, {**params, parameter: here + step}
+        return x, moved(params, parameter, here + step)
 
     size = max(abs(here), 1e-2)
     return _difference(problem, along, _step(problem) * size, _accuracy(problem, accuracy))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from theory.errors import ParameterError
+from theory.joint import Name, joint, separate
 
 
 def spaced(low: float, high: float, count: int, *, log: bool = False) -> np.ndarray:
@@ -40,12 +41,15 @@ class Grid:
     Parameters
     ----------
     axes : mapping of str to sequence of float
-        Values of each parameter; the order of the names is that of the dimensions.
+        Values of each parameter; the order of the names is that of the dimensions. Several names,
+        as in ``"A11,A22"`` or ``("A11", "A22")``, are one dimension: they keep one value.
 
     Attributes
     ----------
     dims : tuple of str
     shape : tuple of int
+    parameters : tuple of str
+        Single names.
 
     Raises
     ------
@@ -59,9 +63,9 @@ class Grid:
     ((2, 3), {'T': 0.2, 'D': 0.4})
     """
 
-    def __init__(self, axes: Mapping[str, Iterable[float]]):
+    def __init__(self, axes: Mapping[Name, Iterable[float]]):
         self.axes = {
-            name: tuple(_number(v, name) for v in _several(values, name))
+            joint(name): tuple(_number(v, name) for v in _several(values, name))
             for name, values in axes.items()
         }
         if not self.axes:
@@ -74,14 +78,14 @@ class Grid:
                 raise ParameterError(f"the grid has {name} = {twice!r} twice")
         self.dims = tuple(self.axes)
         self.shape = tuple(map(len, self.axes.values()))
-        self.parameters = self.dims
+        self.parameters = tuple(separate(self.axes))
 
     def __len__(self) -> int:
         return int(np.prod(self.shape))
 
     def __iter__(self) -> Iterator[dict[str, float]]:
         for values in itertools.product(*self.axes.values()):
-            yield dict(zip(self.dims, values, strict=True))
+            yield separate(dict(zip(self.dims, values, strict=True)))
 
     def coordinates(self) -> dict[str, Any]:
         """Coordinates of an `xarray.Dataset` over the grid."""
@@ -113,7 +117,7 @@ class Points:
         for p in points:
             if not isinstance(p, Mapping):
                 raise ParameterError(f"the point {p!r} is not a mapping of names to numbers")
-        self._points = [{k: _number(v, k) for k, v in p.items()} for p in points]
+        self._points = [{k: _number(v, k) for k, v in separate(p).items()} for p in points]
         if not self._points:
             raise ParameterError("a sweep needs at least one point")
         self.parameters = tuple(self._points[0])

@@ -23,15 +23,16 @@ from numerics.sweep.result import Sweep
 from numerics.sweep.store import Key, Store, model_hash, point_text
 from numerics.sweep.task import Task
 from theory.derive import check_values, reduction_for
-from theory.errors import ModelError, ParameterError, SpinodalError
+from theory.errors import ModelError, ParameterError, SpinodalError, near
 from theory.free_energy import FreeEnergy
+from theory.joint import Name, separate
 
 COARSEST = 1e-2  # accuracy
 
 
 def sweep(
     model: FreeEnergy,
-    grid: Grid | Points | Mapping[str, Iterable[float]] | Iterable[Mapping[str, float]],
+    grid: Grid | Points | Mapping[Name, Iterable[float]] | Iterable[Mapping[str, float]],
     branches: Sequence[str] | None = None,
     params: Mapping[str, float] | None = None,
     *,
@@ -122,7 +123,8 @@ def _branches(model: FreeEnergy, branches: Sequence[str] | None) -> list[str]:
     for k, name in enumerate(branches):
         if name not in model.branches:
             there = ", ".join(model.branches) or "none; leave the branches out"
-            raise ModelError(f"{model.name} has no branch {name!r}; it has: {there}")
+            raise ModelError(f"{model.name} has no branch {name!r}{near(name, model.branches)}; it "
+                             f"has: {there}")  # fmt: skip
         if name in branches[:k]:
             raise ModelError(f"the branch {name} is given twice")
     return list(branches)
@@ -130,7 +132,7 @@ def _branches(model: FreeEnergy, branches: Sequence[str] | None) -> list[str]:
 
 def _check(grid: Grid | Points, fixed, accuracy, workers, executor) -> None:
     for name in grid.parameters:
-        if name in fixed:
+        if name in separate(fixed):
             raise ParameterError(f"{name} is given twice: as fixed and in the grid")
     if not (isinstance(accuracy, Real) and 0 < accuracy <= COARSEST):
         raise ParameterError(f"accuracy = {accuracy!r} is not a number in (0, {COARSEST}]")
@@ -145,6 +147,7 @@ def _check(grid: Grid | Points, fixed, accuracy, workers, executor) -> None:
 def _keys(model, grid, names, fixed, accuracy: float) -> list[Key]:
     """Every task of the sweep, each branch of a point beside the others."""
     digest = model_hash(model)
+    fixed = separate(fixed)
     return [
         Key(digest, name, float(accuracy), theory.__version__, text, model.name)
         for text in (point_text(check_values(model, {**fixed, **point})) for point in grid)

@@ -10,7 +10,9 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
+
+from theory.errors import DomainError
 
 GENERATOR = "1"
 
@@ -112,4 +114,29 @@ def _interpreted(source: str) -> ModuleType:
     )
     module = ModuleType("spinodal_interpreted")
     exec(compile(plain, "<spinodal generated>", "exec"), module.__dict__)
-    return module
+    shown = ModuleType(module.__name__)
+    shown.__dict__.update({
+        k: _guarded(v) if isinstance(v, FunctionType) else v for k, v in vars(module).items()
+    })  # fmt: skip
+    return shown
+
+
+def _guarded(function: Callable) -> Callable:
+    """A function that says what is wrong where compiled code gives infinity or NaN."""
+
+    import numpy as np
+
+    @functools.wraps(function)
+    def call(*args):
+        try:
+            return function(*args)
+        except (ArithmeticError, ValueError) as error:
+            sizes = [float(np.max(np.abs(a), initial=0.0)) for a in args
+                     if isinstance(a, np.ndarray) and a.dtype.kind == "f"]  # fmt: skip
+            reached = f" at values up to {max(sizes[:1]):.3g}" if sizes else ""
+            raise DomainError(
+                f"the equations cannot be evaluated in plain Python{reached} ({error}): take "
+                "smaller values, or mode='numba', where they are infinite or NaN"
+            ) from error
+
+    return call
