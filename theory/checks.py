@@ -138,8 +138,10 @@ def _compared(model: FreeEnergy) -> None:
     for where, name, known in said:
         if name not in known:
             kind = "observable" if where.startswith("comparisons") else "diagnostic"
-            raise ModelError(f"{model.name}: {where} names {name!r}, which is no {kind}"
-                             f"{near(name, known)}; there are: {_list(known) or 'none'}")  # fmt: skip
+            raise ModelError(
+                f"{model.name}: {where} names {name!r}, which is no {kind}{near(name, known)}; "
+                f"there are: {_list(known) or 'none'}"
+            )
 
 
 def _declared(model: FreeEnergy) -> list[sp.Symbol]:

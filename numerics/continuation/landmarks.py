@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from numerics.status import Status
 def own_part(branch: Branch) -> Branch:
     """The longest stretch of a branch that is the branch of its name.
 
-    Without stability the tracer can run through a birth onto the branch (or the mirror image) beyond.
+    Without stability the tracer can run through a birth onto what lies beyond: another branch, or
+    the mirror image.
     """
     name = branch.name
     if not name or not len(branch) or all(p.kind in (name, "solution") for p in branch.points):
@@ -105,7 +107,7 @@ class Trust:
 
 def trust(branch: Branch, accuracy: float = 1e-4) -> Trust | None:
     """The diagnostics with limits at the points of a branch; None for a model without."""
-    problem = branch.problem
+    problem: Any = branch.problem
     limits = getattr(getattr(problem, "model", None), "limits", {})
     if not limits or not len(branch) or not hasattr(problem, "diagnostics"):
         return None

@@ -19,6 +19,7 @@ from numerics.continuation.landmarks import equalities
 from numerics.continuation.naming import BIRTHS, named, owner
 from numerics.continuation.singular import SingularCurve, SpecialPoint
 from numerics.continuation.survey import survey
+from numerics.continuation.transition import Transition
 from numerics.protocol import ProblemLike
 from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
@@ -47,6 +48,18 @@ class Line:
     curve: Curve | None
     message: str = ""
 
+    @classmethod
+    def of(cls, curve: Boundary, start: Transition) -> Line:
+        """A phase boundary that was traced from a transition."""
+        event = Event(
+            "first-order", start.parameter, start.value, start.error, start.interval,
+            abs(start.residual), "polished", start.states, start.params,
+        )  # fmt: skip
+        (name,) = named([event], [])
+        traced = len(curve) > 1
+        return cls(name.symbol, name.text, event, curve if traced else None,
+                   "" if traced else _reason(curve))  # fmt: skip
+
     def __len__(self) -> int:
         return 0 if self.curve is None else len(self.curve)
 
@@ -68,12 +81,17 @@ class Line:
     @property
     def special(self) -> list[SpecialPoint]:
         """Cusps, critical and tricritical points on it or at its ends."""
-        found = list(getattr(self.curve, "special", []))
-        for end in self.ends:
-            if "critical" in end["reason"]:
-                kind = end["reason"].removesuffix("_end")
-                found.append(SpecialPoint(kind, end["values"], end["errors"], {}))
-        return found
+        if isinstance(self.curve, Boundary):
+            return [SpecialPoint(e["reason"].removesuffix("_end"), e["values"], e["errors"], {})
+                    for e in self.ends if "critical" in e["reason"]]  # fmt: skip
+        return [] if self.curve is None else list(self.curve.special)
+
+    @property
+    def label(self) -> str:
+        """For legends."""
+        from numerics.plotting import subscripted
+
+        return f"{subscripted(self.symbol)}: {self.name.replace('_', ' ')}"
 
     @property
     def ends(self) -> list[dict[str, Any]]:
@@ -86,9 +104,14 @@ class Line:
         for status, k in zip(self.curve.ends, (0, -1), strict=True):
             first, second = self.curve.parameters
             values = dict(zip((first, second), map(float, self.curve.values[k]), strict=True))
+            errors = {first: float(self.errors[k]), second: math.nan}
+            kind = status.name.lower().removesuffix("_end")
+            near = [s for s in self.curve.special if s.kind == kind]
+            if near:  # where the state merges with its mirror image, beyond the last point
+                point = min(near, key=lambda s: abs(s.values[second] - values[second]))
+                values, errors = dict(point.values), dict(point.errors)
             found.append({"reason": status.name.lower(), "message": status.message(),
-                          "values": values,
-                          "errors": {first: float(self.errors[k]), second: math.nan}})  # fmt: skip
+                          "values": values, "errors": errors})  # fmt: skip
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,6 +131,7 @@ def lines(
     *,
     at: float | None = None,
     found: Diagram | None = None,
+    known: Iterable[Line] = (),
     kinds: Iterable[str] | None = None,
     accuracy: float | None = None,
     callback: Callable[[dict], Any] | None = None,
@@ -133,6 +157,8 @@ def lines(
         the range, else the middle.
     found : Diagram, optional
         At such a value, known already.
+    known : iterable of Line, optional
+        Traced already; they come first in what is returned.
     kinds : iterable of str, optional
         Kinds of events to trace; all by default.
     accuracy : float, optional
@@ -147,8 +173,8 @@ def lines(
     low, high = sorted(map(float, span))
     if found is None:
         if at is None:
-            at = getattr(problem, "defaults", {}).get(second, low)
-            at = at if low <= at <= high else 0.5 * (low + high)
+            default = float(getattr(problem, "defaults", {}).get(second, low))
+            at = default if low <= default <= high else 0.5 * (low + high)
         given = {k: v for k, v in (params or {}).items() if k not in parameters}
         found = survey(problem, first, over, {**given, second: at}, accuracy=accuracy,
                        callback=callback)  # fmt: skip
@@ -157,7 +183,7 @@ def lines(
         events += [e for b in found.branches for e in equalities(b)]
     events = [e for e in events if kinds is None or e.kind in kinds]
     events.sort(key=lambda e: (e.kind != "first-order", e.value))
-    traced: list[Line] = []
+    traced = list(known)
     for event, name in zip(events, named(events, found.branches), strict=True):
         if any(_passes(line, event, second) for line in traced):
             continue
@@ -188,8 +214,10 @@ def _trace(event: Event, found: Diagram, second, span, over, accuracy, callback)
         return _first_order(event, found, second, span, over, accuracy, callback)
     if event.kind == "equality":
         pair = event.message.rpartition(": ")[2].split(" = ")
-        return condition_curve(problem, difference(*pair), event.state, (event.parameter, second),
-                               span, kind=" = ".join(pair), accuracy=accuracy, **options)  # fmt: skip
+        return condition_curve(
+            problem, difference(*pair), event.state, (event.parameter, second), span,
+            kind=" = ".join(pair), accuracy=accuracy, **options,
+        )  # fmt: skip
     if event.kind in BIRTHS:
         return branch_point_curve(event, second, span, problem=problem, **options)
     if event.kind == "fold":

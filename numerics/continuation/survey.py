@@ -35,9 +35,9 @@ def survey(
     """Branches of a model in one parameter, with the events from which lines can be traced.
 
     A smooth system gets the whole `diagram`. With proximal points only the reductions of the model
-    are followed (each state has a symmetry there), and stability is that against the order parameters
-    that vanish, which needs no differences: several times faster, without the least symmetric branch
-    and without oscillations.
+    are followed (each state has a symmetry there), and stability is that against the order
+    parameters that vanish, which needs no differences: several times faster, without the least
+    symmetric branch and without oscillations.
 
     Parameters
     ----------
