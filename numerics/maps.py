@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from numerics.branches import compiled
+from numerics.continuation import Line, lines
 from numerics.plotting import _pyplot, _save, symbol
 from numerics.quantity import MINUS, UNSOLVED, Quantity, parse, standard
 from numerics.sweep import Grid, Points, Sweep
@@ -70,6 +72,20 @@ def map_plot(
                       ncol=min(len(legend), 2 * len(panels)), handlelength=2.4)  # fmt: skip
     figure.suptitle(_title(result, axes), fontsize=9)
     _save(figure, Path(path))
+
+
+def traced(result: Sweep, **options: Any) -> list[Line]:
+    """The model's lines over the two ranges of a sweep, see `numerics.continuation.lines`.
+
+    Events are sought in the parameter of the model's transition where it is one of the two.
+    """
+    assert isinstance(result.grid, Grid)
+    axes = {k: v for k, v in result.grid.axes.items() if len(v) > 1}
+    first, second = sorted(axes, key=lambda k: k != result.model.transition.get("parameter"))
+    fixed = {k: v for k, v in result.parameters.items() if k not in axes}
+    (over, span) = ((min(axes[k]), max(axes[k])) for k in (first, second))
+    return lines(compiled(result.model, None, {**fixed, first: over[0], second: span[0]}),
+                 (first, second), over, span, fixed, **options)  # fmt: skip
 
 
 def quantities(

@@ -12,7 +12,6 @@ import numpy as np
 from numerics.continuation import Branch, Diagram
 from numerics.continuation.landmarks import Trust
 from numerics.continuation.lines import Line
-from numerics.continuation.naming import named
 from numerics.plotting import STYLES, _pyplot, _save, subscripted, symbol
 from theory.errors import ParameterError
 
@@ -63,18 +62,19 @@ def plot_diagram(
         layout="constrained",
     )  # fmt: skip
     kinds = [_kind(b) for b in branches]
-    colors = {k: COLORS[i % len(COLORS)] for i, k in enumerate(dict.fromkeys(kinds))}
+    styles = {k: (COLORS[i % len(COLORS)], 0.04 * i) for i, k in enumerate(dict.fromkeys(kinds))}
     low, high = found.span
     marks = _marks(found)
+    cuts = [value for value, _ in marks]
     for axis, (name, label) in zip(axes.flat, panels, strict=False):
         axis.set(xlim=(low, high), xlabel=symbol(found.parameter), ylabel=label,
                  xscale="log" if low > 0 and high / low > 20 else "linear")  # fmt: skip
         for branch, kind, doubt in zip(branches, kinds, doubts, strict=True):
-            _draw(axis, branch, branches[_reference(branches)], name, colors[kind], doubt)
+            _draw(axis, branch, branches[_reference(branches)], name, styles[kind], doubt, cuts)
         _vertical(axis, marks)
     for axis in list(axes.flat)[len(panels) :]:
         axis.set_axis_off()
-    figure.legend(handles=_legend(colors, panels, branches, doubts), loc="outside lower center",
+    figure.legend(handles=_legend(styles, panels, branches, doubts), loc="outside lower center",
                   ncol=8, fontsize=8)  # fmt: skip
     settings = ", ".join(f"{symbol(k)} = {v:g}" for k, v in found.params.items())
     name = branches[0].points[0].model
@@ -132,41 +132,49 @@ def _column(branch: Branch, reference: Branch, name: Any) -> np.ndarray:
     return branch[key] if known else np.zeros(len(branch))
 
 
-def _draw(axis, branch: Branch, reference: Branch, name, color: str, doubt: Trust | None) -> None:
+def _draw(axis, branch, reference, name, style: tuple[str, float], doubt, cuts) -> None:
+    """One branch in one panel; ``style`` is its colour and its offset among the step curves."""
+    color, offset = style
     x, y = branch.values, _column(branch, reference, name)
     known = len(branch.unstable) == len(branch) and min(branch.unstable) >= 0
     stable = branch.stable if known else np.ones(len(x), bool)
+    flat = name == "unstable"
     if doubt is not None:
-        _runs(axis, x, y, doubt.beyond(), lambda on: {"color": DOUBT, "lw": 6, "alpha": 0.45,
-              "solid_capstyle": "butt", "zorder": 1} if on else None)  # fmt: skip
-    steps = "steps-mid" if name == "unstable" else "default"
-    _runs(axis, x, y, stable, lambda on: {
-        "color": color, "lw": 1.7 if on else 1.1, "ls": "-" if on else DASHED, "zorder": 3,
-        "drawstyle": steps,
-    })  # fmt: skip
+        for part, on in _runs(x, y + offset * flat, doubt.beyond(), cuts, flat):
+            if on:
+                axis.plot(*part, color=DOUBT, lw=6, alpha=0.45, solid_capstyle="butt", zorder=1)
+    for part, on in _runs(x, y + offset * flat, stable, cuts, flat):
+        axis.plot(*part, color=color, lw=1.7 if on else 1.1, ls="-" if on else DASHED, zorder=3)
     if isinstance(name, tuple):
         axis.plot(x, branch[name[1]], color="black", lw=0.9, zorder=2)
-    if name == "unstable":
+    if flat:
         axis.yaxis.get_major_locator().set_params(integer=True)
 
 
-def _runs(axis, x, y, flags, style) -> None:
-    """Stretches of equal flags, each one point further, so that no gap is left."""
-    first = 0
-    for k in range(1, len(x) + 1):
-        if k == len(x) or flags[k] != flags[first]:
-            options = style(bool(flags[first]))
-            if options is not None:
-                part = slice(first, min(k + 1, len(x)))
-                axis.plot(x[part], y[part], **options)
-            first = k
+def _runs(x, y, flags, cuts, flat: bool):
+    """Stretches of equal flags, each up to the event at which the flag changes.
+
+    Without an event between two points they meet in the middle; ``flat`` curves jump there.
+    """
+    places = [np.flatnonzero(np.diff(np.asarray(flags, int)) | ((np.diff(y) != 0) & flat))][0]
+    begin, xs, ys = 0, [], []
+    for k in [*places, len(x) - 1]:
+        xs, ys = [*xs, *x[begin : k + 1]], [*ys, *y[begin : k + 1]]
+        if k == len(x) - 1:
+            yield (xs, ys), bool(flags[k])
+            return
+        low, high = sorted((x[k], x[k + 1]))
+        here = next((c for c in cuts if low <= c <= high), 0.5 * (low + high))
+        share = (here - x[k]) / (x[k + 1] - x[k]) if high > low else 0.5
+        between = y[k] + share * (y[k + 1] - y[k])
+        yield ([*xs, here], [*ys, y[k] if flat else between]), bool(flags[k])
+        xs, ys, begin = [here], [y[k + 1] if flat else between], k + 1
 
 
 def _marks(found: Diagram) -> list[tuple[float, str]]:
     """Values and symbols of what is marked."""
-    events = [e for e in found.events if e.kind not in ("bound", "user")]
-    return sorted((e.value, subscripted(n.symbol)) for e, n in
-                  zip(events, named(events, found.branches), strict=True))  # fmt: skip
+    pairs = zip(found.events, found.names, strict=True)
+    return sorted((e.value, n.symbol) for e, n in pairs if e.kind not in ("bound", "user"))
 
 
 def _vertical(axis, marks: list[tuple[float, str]]) -> None:
@@ -176,20 +184,19 @@ def _vertical(axis, marks: list[tuple[float, str]]) -> None:
     ends: list[float] = []
     for value, label in marks:
         place = float((scale(value) - scale(low)) / (scale(high) - scale(low)))
-        width = 0.03 * len(label.replace("mathrm", "").replace("alpha", "a").replace("theta", "t")
-                           .strip("${}\\"))  # fmt: skip
+        width = 0.05 + 0.012 * len(label.partition("_")[2])
         row = next((r for r, end in enumerate(ends) if place - width / 2 > end), len(ends))
         ends[row : row + 1] = [place + width / 2]
         axis.axvline(value, color="black", lw=0.7, ls=(0, (1, 2)), zorder=0)
-        axis.annotate(label, (value, 1.0), xycoords=("data", "axes fraction"), ha="center",
-                      xytext=(0, 2 + 10 * row), textcoords="offset points", va="bottom",
-                      fontsize=8)  # fmt: skip
+        axis.annotate(subscripted(label), (value, 1.0), xycoords=("data", "axes fraction"),
+                      ha="center", xytext=(0, 2 + 10 * row), textcoords="offset points",
+                      va="bottom", fontsize=8)  # fmt: skip
 
 
-def _legend(colors, panels, branches: list[Branch], doubts) -> list:
+def _legend(styles, panels, branches: list[Branch], doubts) -> list:
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=c, lw=1.7, label=k) for k, c in colors.items()]
+    handles = [Line2D([], [], color=c, lw=1.7, label=k) for k, (c, _) in styles.items()]
     if any(u > 0 for b in branches for u in b.unstable):
         handles.append(Line2D([], [], color="gray", ls=DASHED, lw=1.1, label="unstable"))
     handles += [Line2D([], [], color="black", lw=0.9, label=_said(p[1]))
@@ -219,8 +226,7 @@ def plot_lines(lines: Sequence[Line], path: Path, title: str = "") -> None:
             axis.plot([point.values[second]], [point.values[first]], "o", color=color, mfc="white",
                       ms=5, zorder=4)  # fmt: skip
         for end in line.ends:
-            if end["reason"] not in ("reached_bound", "closed_loop") and "values" in end and (
-                    "critical" not in end["reason"]):  # fmt: skip
+            if not end["reason"].success and "CRITICAL" not in end["reason"].name:
                 axis.plot([end["values"][second]], [end["values"][first]], "x", color=color, ms=5)
     values = np.concatenate([line[first] for line in drawn])
     wide = values.min() > 0 and values.max() / values.min() > 20

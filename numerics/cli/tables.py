@@ -230,7 +230,7 @@ def write_boundary(
                       "error": float(other.errors[k])} for k in range(len(other))]  # fmt: skip
     data = {} if line is None else line.to_dict()
     data = {**data, "lines": [other.to_dict() for other in others]}
-    reasons = {other.symbol: other.ends for other in others}
+    reasons = {other["symbol"]: other["ends"] for other in data["lines"]}
     if line is not None:
         reasons = {symbol: data["ends"], **reasons}
     params = {} if line is None else line.params

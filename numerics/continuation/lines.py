@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from numerics.continuation.boundary import Boundary, phase_boundary
-from numerics.continuation.conditions import condition_curve, difference
+from numerics.continuation.conditions import condition_curve, difference, softening
 from numerics.continuation.crossing import crossing
 from numerics.continuation.curves import branch_point_curve, fold_curve
 from numerics.continuation.diagram import Diagram
@@ -82,8 +82,8 @@ class Line:
     def special(self) -> list[SpecialPoint]:
         """Cusps, critical and tricritical points on it or at its ends."""
         if isinstance(self.curve, Boundary):
-            return [SpecialPoint(e["reason"].removesuffix("_end"), e["values"], e["errors"], {})
-                    for e in self.ends if "critical" in e["reason"]]  # fmt: skip
+            return [SpecialPoint(_kind(e["reason"]), e["values"], e["errors"], {})
+                    for e in self.ends if "CRITICAL" in e["reason"].name]  # fmt: skip
         return [] if self.curve is None else list(self.curve.special)
 
     @property
@@ -99,18 +99,18 @@ class Line:
         if self.curve is None:
             return []
         if isinstance(self.curve, Boundary):
-            return [{**e, "reason": e["reason"].name.lower()} for e in self.curve.ends]
+            return self.curve.ends
         found = []
         for status, k in zip(self.curve.ends, (0, -1), strict=True):
             first, second = self.curve.parameters
             values = dict(zip((first, second), map(float, self.curve.values[k]), strict=True))
             errors = {first: float(self.errors[k]), second: math.nan}
-            kind = status.name.lower().removesuffix("_end")
+            kind = _kind(status)
             near = [s for s in self.curve.special if s.kind == kind]
             if near:  # where the state merges with its mirror image, beyond the last point
                 point = min(near, key=lambda s: abs(s.values[second] - values[second]))
                 values, errors = dict(point.values), dict(point.errors)
-            found.append({"reason": status.name.lower(), "message": status.message(),
+            found.append({"reason": status, "message": status.message(),
                           "values": values, "errors": errors})  # fmt: skip
         return found
 
@@ -119,7 +119,7 @@ class Line:
         curve = {} if self.curve is None else self.curve.to_dict()
         return {"symbol": self.symbol, "name": self.name, "message": self.message,
                 "traced": self.curve is not None, "event": self.event.to_dict(), **curve,
-                "ends": self.ends}  # fmt: skip
+                "ends": [{**e, "reason": e["reason"].name.lower()} for e in self.ends]}  # fmt: skip
 
 
 def lines(
@@ -200,6 +200,11 @@ def lines(
     return traced
 
 
+def _kind(status: Status) -> str:
+    """Of the special point in which a line ends with a status."""
+    return status.name.lower().removesuffix("_end")
+
+
 def _reason(curve: Curve) -> str:
     ends = [e["message"] if isinstance(e, dict) else e.message() for e in curve.ends]
     return "; ".join(dict.fromkeys(ends)) or "nothing beyond its first point"
@@ -217,6 +222,11 @@ def _trace(event: Event, found: Diagram, second, span, over, accuracy, callback)
         return condition_curve(
             problem, difference(*pair), event.state, (event.parameter, second), span,
             kind=" = ".join(pair), accuracy=accuracy, **options,
+        )  # fmt: skip
+    if event.transverse and event.kind == "pitchfork" and hasattr(problem, "transverse"):
+        return condition_curve(
+            problem, softening, event.state, (event.parameter, second), span, kind=event.kind,
+            accuracy=accuracy, **options,
         )  # fmt: skip
     if event.kind in BIRTHS:
         return branch_point_curve(event, second, span, problem=problem, **options)
@@ -250,7 +260,7 @@ def _passes(line: Line, event: Event, second: str) -> bool:
     other = line.event
     if line.curve is None or other.kind != event.kind or other.message != event.message:
         return False
-    if set(other.states) != set(event.states):
+    if {s.kind for s in other.states.values()} != {s.kind for s in event.states.values()}:
         return False
     here = event.params[second]
     x, y, errors = line[second], line[event.parameter], line.errors
