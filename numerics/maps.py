@@ -19,7 +19,8 @@ from theory.free_energy import FreeEnergy
 DIVERGING = ("#0b2f4a", "#1b6ca8", "#8fbcdb", "#f6f4ef", "#eeb49c", "#c8553d", "#6e1f14")
 HATCHES = ("////", "\\\\\\\\", "xxxx", "----")
 GREY, DARK = "#dcdcdc", "#8a8a8a"
-DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
+DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (9, 3)),
+          (0, (3, 1, 1, 1, 1, 1)))  # fmt: skip
 
 
 def map_plot(

@@ -12,20 +12,13 @@ import numpy as np
 from numerics.continuation import Branch, Diagram
 from numerics.continuation.landmarks import Trust
 from numerics.continuation.lines import Line
+from numerics.maps import DASHES
 from numerics.plotting import STYLES, _pyplot, _save, subscripted, symbol
 from theory.errors import ParameterError
 
 COLORS = (*(c for c, _ in STYLES), "#8a5aa5", "#b8860b")
 DASHED = (0, (3, 2))
 DOUBT = "#f0c36a"
-DASHES = (
-    "-",
-    (0, (5, 2)),
-    (0, (1, 1.2)),
-    (0, (5, 1.5, 1, 1.5)),
-    (0, (9, 3)),
-    (0, (3, 1, 1, 1, 1, 1)),
-)
 
 
 def plot_diagram(

@@ -74,9 +74,10 @@ class Line:
         """Of the first parameter."""
         if self.curve is None:
             return np.zeros(0)
-        errors = self.curve.errors
-        return errors if len(errors) else np.full(len(self.curve), 1e-11) * abs(
-            self.curve[self.curve.parameters[0]]) + 1e-15  # fmt: skip
+        if len(self.curve.errors):
+            return self.curve.errors
+        # exact but for ten times the corrector's tolerance
+        return np.full(len(self.curve), 1e-10 * np.max(np.abs(self.curve.values[:, 0])) + 1e-15)
 
     @property
     def special(self) -> list[SpecialPoint]:

@@ -35,7 +35,7 @@ class Name:
 def named(events: Iterable[Event], branches: Iterable[Branch]) -> list[Name]:
     """Names of the events of a diagram; equal symbols are numbered by the parameter's value."""
     branches, events = list(branches), list(events)
-    names = [_name(e, _owner(e, branches)) for e in events]
+    names = [_name(e, _owner(e, branches), branches) for e in events]
     order = sorted(range(len(events)), key=lambda k: events[k].value)
     counts: dict[str, int] = {}
     numbered = dict.fromkeys(range(len(events)), "")
@@ -66,7 +66,7 @@ def _owner(event: Event, branches: list[Branch]) -> Branch | None:
     return next(iter([*same, *alike]), None)
 
 
-def _name(event: Event, branch: Branch | None) -> Name:
+def _name(event: Event, branch: Branch | None, branches: list[Branch]) -> Name:
     p = event.parameter
     kinds = [s.kind for s in event.states.values()]
     if event.kind == "first-order":
@@ -75,7 +75,7 @@ def _name(event: Event, branch: Branch | None) -> Name:
         key, _, words = event.message.rpartition(": ")
         return Name(f"{p}_{key}", f"{words} on {event.state.kind}")
     here = "" if event.state.kind == "solution" else f"{event.state.kind} "
-    gained = _gained(event, branch)
+    gained = _gained(event, branches)
     if event.kind in BIRTHS:
         soft, parent, born = _soft(event, branch)
         change = f"{here or 'it '}{gained}" if gained else ""
@@ -87,13 +87,20 @@ def _name(event: Event, branch: Branch | None) -> Name:
     return Name(f"{p}_{event.label or event.kind}", f"{here}{event.kind}")
 
 
-def _gained(event: Event, branch: Branch | None) -> str:
+def _gained(event: Event, branches: list[Branch]) -> str:
     """Whether the branch becomes or ceases to be stable as the parameter grows."""
-    counts = [event.details.get(k) for k in ("unstable below", "unstable above")]
-    if counts[0] is None and branch is not None and len(branch) > 1:
-        below, above = _beside(event, branch)
-        counts = [below, above]
-    below, above = counts
+    below, above = (event.details.get(k) for k in ("unstable below", "unstable above"))
+    if below is None:
+        # of the branches through the event, one that goes on beyond it
+        for branch in branches:
+            same = any(e.kind in BIRTHS and abs(e.value - event.value) <= 3 * (e.error + event.error)
+                       for e in branch.events)  # fmt: skip
+            kinds = [p.kind for p in branch.points]
+            if not same or max(kinds, key=kinds.count) != event.state.kind:
+                continue
+            below, above = _beside(event, branch)
+            if below is not None and above is not None:
+                break
     if below is None or above is None or min(below, above) != 0 or below == above:
         return ""
     return "gains stability" if above == 0 else "loses stability"
