@@ -44,7 +44,7 @@ def test_lines_of_blume_capel_have_names_and_exact_values(blume_capel):
     found = by_symbol(blume_capel)
     assert {k: v.name for k, v in found.items()} == {
         "D_c": "first-order, ordered / disordered",
-        "D_m": "birth of ordered, disordered loses stability",
+        "D_m": "birth of ordered, disordered gains stability",
         "D_s": "ordered fold",
     }
     T = found["D_m"]["T"]

@@ -91,19 +91,25 @@ def _gained(event: Event, branches: list[Branch]) -> str:
     """Whether the branch becomes or ceases to be stable as the parameter grows."""
     below, above = (event.details.get(k) for k in ("unstable below", "unstable above"))
     if below is None:
-        # of the branches through the event, one that goes on beyond it
-        for branch in branches:
-            same = any(e.kind in BIRTHS and abs(e.value - event.value) <= 3 * (e.error + event.error)
-                       for e in branch.events)  # fmt: skip
-            kinds = [p.kind for p in branch.points]
-            if not same or max(kinds, key=kinds.count) != event.state.kind:
-                continue
-            below, above = _beside(event, branch)
-            if below is not None and above is not None:
-                break
+        through = [(b, *_beside(event, b)) for b in branches if len(b)]
+        through = [t for t in through if None not in t[1:] and _kind(t[0]) == event.state.kind]
+        if through:
+            _, below, above = min(through, key=lambda t: _distance(event, t[0]))
     if below is None or above is None or min(below, above) != 0 or below == above:
         return ""
     return "gains stability" if above == 0 else "loses stability"
+
+
+def _kind(branch: Branch) -> str:
+    kinds = [p.kind for p in branch.points]
+    return max(kinds, key=kinds.count)
+
+
+def _distance(event: Event, branch: Branch) -> float:
+    """Of an event's state from that of the nearest point of a branch."""
+    near = branch.points[int(np.argmin(np.abs(branch.values - event.value)))]
+    own = event.state.state
+    return max((abs(v - own[k]) for k, v in near.state.items() if k in own), default=0.0)
 
 
 def _beside(event: Event, branch: Branch) -> tuple[int | None, int | None]:
