@@ -48,7 +48,7 @@ def survey(
     params : mapping
         The other parameters.
     accuracy : float, optional
-        Of the events: 1e-5 for systems with proximal points.
+        Of the events: 1e-6 for systems with proximal points.
     """
     low, high = sorted(map(float, span))
     if differentiable(problem):
@@ -73,7 +73,7 @@ def survey(
         if callback is not None:
             callback({"stage": f"events on {reduced.branch or reduced.name}"})
         found.events = [e for e in found.events if e.kind == "fold" and _interior(found, e)]
-        found.events += _softenings(found, accuracy or 1e-5) + equalities(found)
+        found.events += _softenings(found, accuracy or 1e-6) + equalities(found)
         branches.append(found)
         events += found.events
     events += Comparison(whole(problem), parameter, (low, high), others, branches).first_order()
