@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from numerics.branches import compiled
+from numerics.continuation import Line, lines
 from numerics.plotting import _pyplot, _save, symbol
 from numerics.quantity import MINUS, UNSOLVED, Quantity, parse, standard
 from numerics.sweep import Grid, Points, Sweep
@@ -17,7 +19,8 @@ from theory.free_energy import FreeEnergy
 DIVERGING = ("#0b2f4a", "#1b6ca8", "#8fbcdb", "#f6f4ef", "#eeb49c", "#c8553d", "#6e1f14")
 HATCHES = ("////", "\\\\\\\\", "xxxx", "----")
 GREY, DARK = "#dcdcdc", "#8a8a8a"
-DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
+DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (9, 3)),
+          (0, (3, 1, 1, 1, 1, 1)))  # fmt: skip
 
 
 def map_plot(
@@ -70,6 +73,20 @@ def map_plot(
                       ncol=min(len(legend), 2 * len(panels)), handlelength=2.4)  # fmt: skip
     figure.suptitle(_title(result, axes), fontsize=9)
     _save(figure, Path(path))
+
+
+def traced(result: Sweep, **options: Any) -> list[Line]:
+    """The model's lines over the two ranges of a sweep, see `numerics.continuation.lines`.
+
+    Events are sought in the parameter of the model's transition where it is one of the two.
+    """
+    assert isinstance(result.grid, Grid)
+    axes = {k: v for k, v in result.grid.axes.items() if len(v) > 1}
+    first, second = sorted(axes, key=lambda k: k != result.model.transition.get("parameter"))
+    fixed = {k: v for k, v in result.parameters.items() if k not in axes}
+    (over, span) = ((min(axes[k]), max(axes[k])) for k in (first, second))
+    return lines(compiled(result.model, None, {**fixed, first: over[0], second: span[0]}),
+                 (first, second), over, span, fixed, **options)  # fmt: skip
 
 
 def quantities(

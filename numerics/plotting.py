@@ -59,6 +59,14 @@ def _notation(name: str) -> str:
     return f"{written}_{{{index}}}" if index else written
 
 
+def subscripted(name: str) -> str:
+    """Notation of the symbol of an event, such as alpha_m or alpha_m,semantic."""
+    base, _, index = name.partition("_")
+    parts = [symbol(p)[1:-1] if symbol(p) != f"${p}$" or len(p) == 1 else rf"\mathrm{{{p}}}"
+             for p in index.split(",")]  # fmt: skip
+    return f"${symbol(base)[1:-1]}_{{{','.join(parts)}}}$" if index else symbol(base)
+
+
 def plot_transition(model: FreeEnergy, found: Transition, curves: list[Branch], path: Path) -> None:
     """Energies, their difference and order parameters against the parameter, crossing marked."""
     plt = _pyplot()

@@ -107,15 +107,13 @@ def _said(name: str) -> str:
 
 
 def standard(model: FreeEnergy, branches: Sequence[str]) -> list[str]:
-    """The energy difference of two branches, and how the lower one compares with a baseline."""
+    """The energy difference of two branches, and what the model compares on the lower one."""
     pair = list(branches)
     between = list(model.transition.get("between", ()))
     if set(between) <= set(branches) and between:
         pair = between
     panels = [f"energy: {pair[1]} - {pair[0]}" if len(pair) == 2 else "energy"]
-    if {"test_error", "baseline_error"} <= set(model.observables):
-        panels.append("test_error: lower - baseline_error")
-    return panels
+    return panels + [f"{a}: lower - {b}" for a, b in model.comparisons.values()]
 
 
 def parse(text: str, model: FreeEnergy, branches: Sequence[str]) -> Quantity:

@@ -47,6 +47,7 @@ def baseline_model():
     return theory.FreeEnergy(
         m**2 / 2 - a * m, [m], [a, b], domain=[1 - a], branches={"plain": plain}, name="toy",
         observables={"test_error": m + b, "baseline_error": a * b + sp.Rational(1, 3)},
+        comparisons={"l": ("test_error", "baseline_error")},
     )  # fmt: skip
 
 

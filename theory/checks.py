@@ -21,6 +21,7 @@ def check(model: FreeEnergy) -> None:
     _symbols(model)
     _losses(model)
     _starts(model)
+    _compared(model)
 
 
 def _names(model: FreeEnergy) -> None:
@@ -128,6 +129,19 @@ def _starts(model: FreeEnergy) -> None:
                     f"{model.name}: {where} uses {stray[0]} for {key}; only numbers and "
                     f"parameters may stand there{_namesake(stray[0], model.parameter_symbols)}"
                 )
+
+
+def _compared(model: FreeEnergy) -> None:
+    said = [(f"comparisons[{k!r}]", n, model.observables)
+            for k, pair in model.comparisons.items() for n in pair]  # fmt: skip
+    said += [(f"limits[{k!r}]", k, model.diagnostics) for k in model.limits]
+    for where, name, known in said:
+        if name not in known:
+            kind = "observable" if where.startswith("comparisons") else "diagnostic"
+            raise ModelError(
+                f"{model.name}: {where} names {name!r}, which is no {kind}{near(name, known)}; "
+                f"there are: {_list(known) or 'none'}"
+            )
 
 
 def _declared(model: FreeEnergy) -> list[sp.Symbol]:

@@ -16,6 +16,8 @@ from theory.checks import check
 from theory.nodes import GaussianExpectation
 from theory.symmetry import Symmetry
 
+SHOWN = ("fingerprint", "comparisons", "limits")  # no part of what is computed
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -97,6 +99,12 @@ class FreeEnergy:
         Quantities that say how far a solution is to be trusted, such as the replicon. Their
         expectations may converge slowly; they have errors of their own and do not count towards
         the accuracy of a solution.
+    comparisons : mapping of str to (str, str)
+        Pairs of observables whose equality is of interest, such as ``{"l": ("test_error",
+        "baseline_error")}``; the key is a subscript: alpha_l is where they are equal.
+    limits : mapping of str to float
+        Diagnostics that must not exceed a value, such as ``{"replicon": 1}``: beyond it a solution
+        is marked as not to be trusted.
     reductions : sequence of Ansatz
         Tried in order by `derive`: the first whose requirements hold replaces the order parameters
         by fewer ones.
@@ -144,6 +152,8 @@ class FreeEnergy:
         domain: Sequence[Any] = (),
         observables: Mapping[str, Any] | None = None,
         diagnostics: Mapping[str, Any] | None = None,
+        comparisons: Mapping[str, tuple[str, str]] | None = None,
+        limits: Mapping[str, float] | None = None,
         reductions: Sequence[Ansatz] = (),
         branches: Mapping[str, Ansatz] | None = None,
         scales: Mapping[sp.Symbol, Any] | None = None,
@@ -164,6 +174,8 @@ class FreeEnergy:
         self.domain = tuple(sp.sympify(c) for c in domain)
         self.observables = {k: sp.sympify(v) for k, v in (observables or {}).items()}
         self.diagnostics = {k: sp.sympify(v) for k, v in (diagnostics or {}).items()}
+        self.comparisons = {k: (a, b) for k, (a, b) in (comparisons or {}).items()}
+        self.limits = dict(limits or {})
         self.reductions = tuple(reductions)
         self.branches = dict(branches or {})
         self.scales = {k: sp.sympify(v) for k, v in (scales or {}).items()}
@@ -191,7 +203,7 @@ class FreeEnergy:
     @functools.cached_property
     def fingerprint(self) -> str:
         """Text that determines the model: equal for equal models, in any process."""
-        return repr([_spelled(v) for k, v in sorted(vars(self).items()) if k != "fingerprint"])
+        return repr([_spelled(v) for k, v in sorted(vars(self).items()) if k not in SHOWN])
 
     def __repr__(self) -> str:
         unknowns = ", ".join(map(str, self.unknowns))

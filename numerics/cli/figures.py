@@ -23,6 +23,10 @@ def figure(
     ] = None,
     plot: o.Plot = None,
     quick: Annotated[bool, Parameter(negative=(), help="Fewer points, less accurate.")] = False,
+    store: Annotated[
+        Path | None,
+        Parameter(help="Results behind a map (default: attention_sweep.db); resumes."),
+    ] = None,
     json: o.Json = False,
 ) -> int:
     """Make a figure or table of the attention paper from the equations."""
@@ -38,7 +42,7 @@ def figure(
     if plot is not None and name.startswith("table-"):
         raise ParameterError(f"{name} is a table; leave --plot out")
     with output.Progress(quiet=json) as progress:
-        report = FIGURES[name](Options(data, quick, progress))
+        report = FIGURES[name](Options(data, quick, progress, store))
     if json:
         output.write_json(tables.finite(report.data))
     else:

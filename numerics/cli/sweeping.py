@@ -87,6 +87,10 @@ def sweep(
             "for several panels.",
         ),
     ] = None,
+    lines: Annotated[
+        bool,
+        Parameter(negative=(), help="Trace the model's lines over both ranges; draw them on top."),
+    ] = False,
 ) -> int:
     """Solve branches on a grid of parameters, in parallel; what is stored is not computed again."""
     from numerics.cli.inputs import check_accuracy, check_branch, load_model, parse_grid
@@ -107,6 +111,8 @@ def sweep(
         raise ParameterError("--out needs xarray: pip install 'spinodal[sweep]'")
     if maps and plot is None:
         raise ParameterError("--map says what a figure shows; name its file with --plot")
+    if lines and plot is None:
+        raise ParameterError("--lines draws on a figure; name its file with --plot")
     if plot is not None:
         from numerics.maps import check_map
 
@@ -130,9 +136,21 @@ def sweep(
         found.to_netcdf(out)
         output.note(f"written: {out}")
     if plot is not None:
-        found.plot(plot, maps)
+        found.plot(plot, maps, _lines(found, json) if lines else ())
         output.note(f"written: {plot}")
     return 1 if found.failures else 0
+
+
+def _lines(found: Sweep, quiet: bool) -> list[Any]:
+    """Lines over the ranges of a sweep; those that cannot be traced are named with the reason."""
+    from numerics.maps import traced
+
+    with output.Progress(quiet=quiet) as progress:
+        lines = traced(found, callback=progress)
+    for line in lines:
+        if line.curve is None:
+            output.note(f"{line.symbol}, {line.name}: not traced: {line.message}")
+    return [line for line in lines if line.curve is not None]
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv as csvlib
 import json as jsonlib
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -12,7 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from numerics.cli.output import note, print_settings, uncertain, write_json
-from numerics.continuation import Boundary, Branch, Event
+from numerics.continuation import Boundary, Branch, Event, Line
+from numerics.continuation.landmarks import Trust, stretches_beyond
+from numerics.continuation.naming import EventName, named
 from numerics.status import Status
 from theory.errors import ParameterError
 
@@ -24,7 +27,14 @@ def _word(status: Status) -> str:
     return status.name.lower().replace("_", " ")
 
 
-def emit_branches(branches: list[Branch], events: list[Event], *, json: bool, data: dict) -> None:
+def emit_branches(
+    branches: list[Branch],
+    events: list[Event],
+    *,
+    json: bool,
+    data: dict,
+    names: Sequence[EventName] | None = None,
+) -> None:
     """Branches with their ends, then events with their errors."""
     if json:
         write_json(finite(data))
@@ -50,18 +60,19 @@ def emit_branches(branches: list[Branch], events: list[Event], *, json: bool, da
         table.add_row(f"{k + 1} {kind}", str(len(b)), span, share, begins, _word(b.status))
         words |= {begins, _word(b.status)}
     console.print(table)
-    shown = [e for e in events if e.kind != "bound"]
+    names = named(events, branches) if names is None else names
+    shown = [(e, n) for e, n in zip(events, names, strict=True) if e.kind != "bound"]
     if not shown:
         console.print("no events")
         _legend(console, words)
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("event", "kind", first.parameter, "states", "how"):
-        table.add_column(column)
-    for e in shown:
-        names = " / ".join(s.kind for s in e.states.values())
-        table.add_row(e.label, e.kind, uncertain(e.value, e.error), names,
-                      f"{e.status}{', ' + e.message if e.message else ''}")  # fmt: skip
+    for column in ("event", "kind", "symbol", first.parameter, "what", "how"):
+        table.add_column(column, no_wrap=True)
+    for e, name in shown:
+        message = f", {e.message}" if e.message and e.kind != "equality" else ""
+        table.add_row(e.label, e.kind, name.symbol, uncertain(e.value, e.error), name.text,
+                      e.status + message)  # fmt: skip
         words.add(e.status)
     console.print(table)
     console.print("digits in parentheses: error in the last place.")
@@ -84,11 +95,63 @@ def _legend(console: Console, words: set[str]) -> None:
             console.print(f"{word}: {meaning}.")
 
 
-def emit_boundary(line: Boundary, *, json: bool) -> None:
+def beyond(branches: list[Branch], trusts: Sequence[Trust | None]) -> list[dict]:
+    """Where diagnostics exceed their limits: a row for each branch and diagnostic."""
+    rows = []
+    for k, (branch, trust) in enumerate(zip(branches, trusts, strict=True)):
+        for name, limit in (trust.limits if trust is not None else {}).items():
+            assert trust is not None
+            found = stretches_beyond(branch, trust.beyond(name))
+            if found:
+                kind, _ = Counter(p.kind for p in branch.points).most_common(1)[0]
+                rows.append({"branch": f"{k + 1} {kind}", "diagnostic": name, "limit": limit,
+                             "ranges": [list(r) for r in found]})  # fmt: skip
+    return rows
+
+
+def emit_beyond(rows: list[dict], parameter: str) -> None:
+    """The same as text; the ends are halfway between two points of a branch."""
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    for row in rows:
+        where = ", ".join(f"{low:.3g} .. {high:.3g}" for low, high in row["ranges"])
+        console.print(f"{row['diagnostic']} > {row['limit']:g} on {row['branch']}: {parameter} = "
+                      f"{where}")  # fmt: skip
+
+
+def emit_boundary(
+    line: Boundary | None, others: Sequence[Line] = (), why: str = "", *, json: bool
+) -> None:
+    """A first-order line, and the others, each with the reasons of its ends."""
     if json:
-        write_json(finite(line.to_dict()))
+        first = {"points": [], "message": why} if line is None else line.to_dict()
+        write_json(finite({**first, "lines": [other.to_dict() for other in others]}))
         return
     console = Console(highlight=False, soft_wrap=True)
+    if line is None:
+        console.print(Text(why))
+    else:
+        _emit_first_order(console, line)
+    for other in others:
+        console.print()
+        console.print(Text(f"{other.symbol}: {other.name}", style="bold"))
+        if other.curve is None:
+            console.print(Text(f"not traced: {other.message}"))
+            continue
+        first, second = other.curve.parameters
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for column in (second, first):
+            table.add_column(column)
+        for x, y, error in zip(other[second], other[first], other.errors, strict=True):
+            table.add_row(f"{x:.8g}", uncertain(y, error))
+        console.print(table)
+        for point in other.special:
+            if not isinstance(other.curve, Boundary):
+                console.print(f"{point.kind} point: {_place(point.values, point.errors)}")
+        _emit_ends(console, other.ends)
+    console.print("digits in parentheses: error in the last place.")
+
+
+def _emit_first_order(console: Console, line: Boundary) -> None:
     first, second = line.parameters
     console.print(Text(f"first-order transition in {first} along {second}", style="bold"))
     print_settings(console, line.params)
@@ -99,10 +162,17 @@ def emit_boundary(line: Boundary, *, json: bool) -> None:
         table.add_row(f"{p.values[second]:.8g}", uncertain(p.values[first], p.error),
                       f"{p.slope:.6g}", f"{p.mismatch:.0e}")  # fmt: skip
     console.print(table)
-    for name, end in zip(("first", "last"), line.ends, strict=True):
-        place = ", ".join(f"{k} = {uncertain(v, end['errors'][k])}"
-                          for k, v in end["values"].items()) if "values" in end else ""  # fmt: skip
+    _emit_ends(console, line.ends)
+
+
+def _emit_ends(console: Console, ends) -> None:
+    for name, end in zip(("first", "last"), ends, strict=False):
+        place = _place(end["values"], end["errors"]) if "values" in end else ""
         console.print(f"{name} end: {end['message']}{' (' + place + ')' if place else ''}")
+
+
+def _place(values, errors) -> str:
+    return ", ".join(f"{k} = {uncertain(v, errors[k])}" for k, v in values.items())
 
 
 def finite(data):
@@ -140,15 +210,32 @@ def write(branches: list[Branch], *, csv: Path | None, out: Path | None) -> None
             _json([b.to_dict() for b in branches], out)
 
 
-def write_boundary(line: Boundary, *, csv: Path | None, out: Path | None) -> None:
+def write_boundary(
+    line: Boundary | None, others: Sequence[Line] = (), *, csv: Path | None, out: Path | None
+) -> None:
+    """Points of all lines as a table with a column that names the line; everything as JSON."""
+    points = [] if line is None else line.points
+    symbol = "" if line is None else f"{line.parameters[0]}_c"
     rows = [
-        {**p.values, "error": p.error, "slope": p.slope, "clapeyron_mismatch": p.mismatch,
+        {"line": symbol, **p.values, "error": p.error, "slope": p.slope,
+         "clapeyron_mismatch": p.mismatch,
          **{f"{n}.{u}": v for n, s in p.states.items() for u, v in s.state.items()},
          **{f"{n}.energy": s.energy for n, s in p.states.items()}}
-        for p in line.points
+        for p in points
     ]  # fmt: skip
-    reasons = jsonlib.dumps(finite(line.to_dict()["ends"]))
-    write_rows(rows, line.to_dict(), csv=csv, out=out, attributes={**line.params, "ends": reasons})
+    for other in others:
+        if other.curve is not None:
+            names = other.curve.parameters
+            rows += [{"line": other.symbol, **{n: float(other[n][k]) for n in names},
+                      "error": float(other.errors[k])} for k in range(len(other))]  # fmt: skip
+    data = {} if line is None else line.to_dict()
+    data = {**data, "lines": [other.to_dict() for other in others]}
+    reasons = {other["symbol"]: other["ends"] for other in data["lines"]}
+    if line is not None:
+        reasons = {symbol: data["ends"], **reasons}
+    params = {} if line is None else line.params
+    write_rows(rows, data, csv=csv, out=out,
+               attributes={**params, "ends": jsonlib.dumps(finite(reasons))})  # fmt: skip
 
 
 def write_rows(

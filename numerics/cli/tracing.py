@@ -62,6 +62,7 @@ def diagram(
     from numerics.branches import compiled
     from numerics.cli.inputs import load_model
     from numerics.continuation import diagram as explore
+    from numerics.continuation.landmarks import trust
 
     parameter, span = _range(over)
     declared, params = load_model(model, _with(settings, parameter, span[0]))
@@ -72,10 +73,16 @@ def diagram(
         fixed = without(params, parameter)
         found = explore(problem, parameter, span, params=fixed, accuracy=accuracy,
                         callback=progress)  # fmt: skip
-    tables.emit_branches(found.branches, found.events, json=json, data=found.to_dict())
+        progress({"stage": "diagnostics"})
+        trusts = [trust(b) for b in found.branches]
+    ranges = tables.beyond(found.branches, trusts)
+    tables.emit_branches(found.branches, found.events, json=json, names=found.names,
+                         data={**found.to_dict(), "beyond_limits": ranges})  # fmt: skip
+    if not json:
+        tables.emit_beyond(ranges, parameter)
     tables.write(found.branches, csv=csv, out=out)
     if plot is not None:
-        found.plot(plot)
+        found.plot(plot, trusts=trusts)
     return 0 if found.branches else 1
 
 
@@ -85,6 +92,9 @@ def boundary(
     over: o.Over = None,
     along: Annotated[str | None, Parameter(help="Second parameter and its range.")] = None,
     between: o.Between = None,
+    first_order: Annotated[
+        bool, Parameter(negative=(), help="Only the first-order transition.")
+    ] = False,
     settings: o.Settings = None,
     accuracy: o.TraceAccuracy = None,
     json: o.Json = False,
@@ -92,9 +102,11 @@ def boundary(
     plot: o.Plot = None,
     out: o.Out = None,
 ) -> int:
-    """Trace a first-order transition in a second parameter, to its ends."""
+    """Trace a first-order transition, and all other lines, in a second parameter to their ends."""
+    from numerics.branches import compiled
     from numerics.cli.inputs import load_model, transition_range
-    from numerics.continuation import phase_boundary
+    from numerics.continuation import Line, lines, phase_boundary
+    from numerics.panels import plot_lines
 
     if along is None:
         raise ParameterError("give the second parameter and its range with --along NAME=LO:HI")
@@ -107,14 +119,40 @@ def boundary(
                              "differ")  # fmt: skip
     _, params = load_model(model, settings)
     with output.Progress(quiet=json) as progress:
-        first = _first(declared, params, pair, parameter, span, second, reach, progress)
-        line = phase_boundary(first, second, reach, over=span, accuracy=accuracy,
-                              callback=progress)  # fmt: skip
-    tables.emit_boundary(line, json=json)
-    tables.write_boundary(line, csv=csv, out=out)
+        line, at, why, known, others = None, None, "", [], []
+        try:
+            first = _first(declared, params, pair, parameter, span, second, reach, progress)
+        except ParameterError as error:
+            if first_order:
+                raise
+            why = str(error)
+        else:
+            line = phase_boundary(first, second, reach, over=span, accuracy=accuracy,
+                                  callback=progress)  # fmt: skip
+            at = first.params[second]
+        if not first_order:
+            known = [] if line is None else [Line.of(line, first)]
+            others = lines(compiled(declared, None, params, [second]), (parameter, second), span, reach,
+                           params, at=at, known=known, accuracy=accuracy,
+                           callback=progress)[len(known) :]  # fmt: skip
+    if line is None and not others:
+        raise ParameterError(why)
+    tables.emit_boundary(line, others, why, json=json)
+    tables.write_boundary(line, others, csv=csv, out=out)
     if plot is not None:
-        line.plot(plot)
-    return 0 if len(line) > 1 else 1
+        if others:
+            title = _title(declared, params, (parameter, second))
+            plot_lines([*known, *others], plot, title)
+        elif line is not None:
+            line.plot(plot)
+    return 0 if (line is not None and len(line) > 1) or any(map(len, others)) else 1
+
+
+def _title(declared: FreeEnergy, params, followed: tuple[str, str]) -> str:
+    from numerics.plotting import symbol
+
+    fixed = ", ".join(f"{symbol(k)} = {v:g}" for k, v in params.items() if k not in followed)
+    return f"{declared.name}{': ' + fixed if fixed else ''}"
 
 
 def _range(text: str | None, option: str = "--over") -> tuple[str, tuple[float, float]]:

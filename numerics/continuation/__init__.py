@@ -7,8 +7,10 @@ from numerics.continuation.curves import branch_point_curve, fold_curve, observa
 from numerics.continuation.diagram import Diagram, diagram
 from numerics.continuation.event import Event
 from numerics.continuation.follow import follow, resume
+from numerics.continuation.lines import Line, lines
 from numerics.continuation.root import root
 from numerics.continuation.singular import SingularCurve
+from numerics.continuation.survey import survey
 from numerics.continuation.tracer import Settings
 from numerics.continuation.transition import Transition
 
@@ -17,6 +19,7 @@ __all__ = [
     "Branch",
     "Diagram",
     "Event",
+    "Line",
     "Settings",
     "SingularCurve",
     "Transition",
@@ -25,8 +28,10 @@ __all__ = [
     "diagram",
     "fold_curve",
     "follow",
+    "lines",
     "observable_curve",
     "phase_boundary",
     "resume",
     "root",
+    "survey",
 ]

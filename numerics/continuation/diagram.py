@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +13,10 @@ from numerics.continuation.branch import Branch
 from numerics.continuation.comparison import Comparison, full_state
 from numerics.continuation.event import Event
 from numerics.continuation.follow import Run, joined, labelled, prepare
+from numerics.continuation.landmarks import Trust, equalities
 from numerics.continuation.meetings import passes
 from numerics.continuation.mirror import image, turned
+from numerics.continuation.naming import EventName, named
 from numerics.continuation.probe import UserFunction
 from numerics.continuation.stability import embed, whole
 from numerics.continuation.switch import departure, into, leave, narrowest, prepared
@@ -40,8 +42,9 @@ class Diagram:
         The other parameters.
     branches : list of Branch
     events : list of Event
-        Distinct ones, first-order transitions between stable states included; sorted by kind and
-        value. ``details["ground"]`` is 1 where no other state known has a lower energy.
+        Distinct ones, first-order transitions between stable states and equalities that the model
+        compares included; sorted by kind and value. ``details["ground"]`` is 1 where no other state
+        known has a lower energy.
     """
 
     parameter: str
@@ -54,23 +57,29 @@ class Diagram:
         """Events of a kind, by value."""
         return [e for e in self.events if e.kind == kind]
 
+    @property
+    def names(self) -> list[EventName]:
+        """Symbols and names of the events, in their order."""
+        return named(self.events, self.branches)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
+        events = [{**e.to_dict(), **vars(n)} for e, n in zip(self.events, self.names, strict=True)]
         return {
             "parameter": self.parameter,
             "span": list(self.span),
             "parameters": self.params,
             "branches": [b.to_dict() for b in self.branches],
-            "events": [e.to_dict() for e in self.events],
+            "events": events,
         }
 
-    def plot(self, path, quantity: str = "energy") -> None:
-        """Draw a quantity on all branches: stable solid, unstable dashed, events marked."""
+    def plot(self, path, quantity: str = "energy", trusts: Sequence[Trust | None] = ()) -> None:
+        """Draw all branches in panels, see `numerics.panels.plot_diagram`."""
         from pathlib import Path
 
-        from numerics.plotting import plot_branches
+        from numerics.panels import plot_diagram
 
-        plot_branches(self.branches, Path(path), quantity, self.events)
+        plot_diagram(self, Path(path), trusts, quantity)
 
 
 def diagram(
@@ -124,6 +133,7 @@ def diagram(
     found = Diagram(parameter, (low, high), others, search.branches)
     events = [e for b in search.branches for e in b.events if e.kind != "bound"]
     events += Comparison(search.whole, parameter, (low, high), others, search.branches).events()
+    events += [e for b in search.branches for e in equalities(b)]
     found.events = labelled(sorted(search.distinct(events), key=lambda e: (e.kind, e.value)))
     return found
 

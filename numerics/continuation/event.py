@@ -10,7 +10,7 @@ from numerics.solvers import Solution
 from numerics.solvers.solution import _finite
 
 KINDS = ("fold", "branch point", "pitchfork", "transcritical", "oscillatory", "user", "bound",
-         "first-order")  # fmt: skip
+         "first-order", "equality")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +21,8 @@ class Event:
     ----------
     kind : str
         "fold" (a spinodal), "pitchfork", "transcritical" or "branch point" (one that is neither, or
-        could not be told), "oscillatory" (a pair of complex rates crosses), "first-order", "user",
+        could not be told), "oscillatory" (a pair of complex rates crosses), "first-order",
+        "equality" (of two observables that the model compares, named in ``message``), "user",
         "bound".
     parameter : str
     value, error : float

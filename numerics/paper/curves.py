@@ -9,6 +9,7 @@ import numpy as np
 
 from numerics.branches import belongs, compiled, locate
 from numerics.continuation import Branch, Settings, follow
+from numerics.continuation.landmarks import own_part
 from numerics.paper.options import Options
 from numerics.plotting import STYLES, _pyplot, _save, symbol
 from theory.errors import ConvergenceError
@@ -29,12 +30,7 @@ def branch(name: str, parameter: str, at: float, span, options: Options, **fixed
                         shortest=1e-3, max_points=80)  # fmt: skip
     found = follow(problem, state, parameter, span, both=True, stability=False, settings=settings,
                    accuracy=4e-4 if options.quick else 1e-4, callback=options.progress)  # fmt: skip
-    # what lies beyond a birth is another branch
-    own = [k for k, p in enumerate(found.points) if p.kind == name]
-    return replace(
-        found, name=name, points=[found.points[k] for k in own], curve=found.curve[own],
-        tangents=found.tangents[own], unstable=[found.unstable[k] for k in own],
-    )  # fmt: skip
+    return own_part(replace(found, name=name))
 
 
 def column(found: Branch, name: str) -> np.ndarray:

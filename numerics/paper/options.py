@@ -21,11 +21,14 @@ class Options:
     quick : bool
         Fewer points, or a lower accuracy.
     progress : callable, optional
+    store : path, optional
+        Of the sweep behind a map, by default ``attention_sweep.db``; resumes.
     """
 
     data: Path | None = None
     quick: bool = False
     progress: Callable[[dict], Any] | None = None
+    store: Path | None = None
 
     def tell(self, stage: str, **numbers) -> None:
         if self.progress is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numerics.paper import figures, slices, tables
+from numerics.paper import figures, phases, slices, tables
 from numerics.paper.options import Maker
 
 FIGURES: dict[str, Maker] = {
@@ -15,5 +15,6 @@ FIGURES: dict[str, Maker] = {
     "table-alpha-c": tables.alpha_c,
     "table-alpha-l": tables.alpha_l,
     "table-data": tables.data,
-    # phase diagrams go here: "phase-energy", "phase-error"
+    "phase-energy": phases.energy,
+    "phase-error": phases.error,
 }

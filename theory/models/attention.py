@@ -44,6 +44,9 @@ PARAMETERS = {
     )
 }  # fmt: skip
 
+# replica symmetry is formally violated beyond; jumps that carry less are not told from none
+LIMITS = {"replicon": 1.0, "jump_measure": 1e-3}
+
 
 def softmax_rows(fields: Sequence[sp.Matrix]) -> sp.Matrix:
     """Row-wise softmax of the Gram matrix of ``fields`` (one vector per token)."""
@@ -124,6 +127,7 @@ def attention(
     def put(e):
         return sp.sympify(e).subs(fixed)
 
+    diagnostics = {k: put(v) for k, v in layer.diagnostics().items()}
     equal = len(set(gamma)) == 1
     antipodal = tokens == 2 and gram == sp.Matrix([[1, -1], [-1, 1]])
     reductions = [r for r in (_exchange(op, symbol), _isotropic(op, antipodal)) if equal and r]
@@ -141,7 +145,9 @@ def attention(
         parameters=[p for p in PARAMETERS.values() if p.symbol in used and p.symbol not in fixed],
         domain=[put(c) for c in layer.domain()],
         observables={k: put(v) for k, v in observables.items()},
-        diagnostics={k: put(v) for k, v in layer.diagnostics().items()},
+        diagnostics=diagnostics,
+        comparisons={"l": ("test_error", "baseline_error")},
+        limits={k: v for k, v in LIMITS.items() if k in diagnostics},
         reductions=[_with_fixed(r, fixed) for r in reductions if _allowed(r, fixed)],
         branches=_branches(op),
         scales=spoken(layer.scales()),
