@@ -10,7 +10,7 @@ import numpy as np
 import theory
 from numerics.problem import Problem, kernel_sources
 from numerics.protocol import ProblemLike
-from numerics.solvers import Solution, failure, solve
+from numerics.solvers import Solution, belongs, failure, solve
 from numerics.solvers.derivatives import LOOSE
 from theory.codegen import remembered, write_module
 from theory.derive import check_values, reduction_for
@@ -101,13 +101,6 @@ def locate(
     if raise_on_failure and not found.status.success:
         raise failure(problem, found)
     return found
-
-
-def belongs(solution: Solution) -> bool:
-    """Whether a solution is usable and on the branch that was asked for."""
-    return solution.status.usable and (
-        solution.branch in (None, solution.kind) or solution.kind == "solution"
-    )
 
 
 def _carry(problem: ProblemLike, values: dict[str, float], method: str) -> Solution | None:

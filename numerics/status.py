@@ -25,6 +25,7 @@ class Status(IntEnum):
     TRICRITICAL_END = 26
     MIRRORED = 27
     BICRITICAL_END = 28
+    MERGED = 29
     NO_CROSSING = 30
     LOWER_FROM_BIRTH = 31
     USER_STOP = 40
@@ -34,6 +35,7 @@ class Status(IntEnum):
         """Whether the result is what was asked for."""
         return self in (
             Status.CONVERGED, Status.REACHED_BOUND, Status.CLOSED_LOOP, Status.MIRRORED,
+            Status.MERGED,
         )  # fmt: skip
 
     @property
@@ -70,6 +72,7 @@ _MESSAGES = {
     Status.SPINODAL_END: "one of the branches ends at its spinodal: follow the other alone",
     Status.TRICRITICAL_END: "the line ends in a tricritical point, where the transition becomes "
     "continuous: follow the branch point from there",
+    Status.MERGED: "the branch ends where it is born from another one: every point of it is known",
     Status.BICRITICAL_END: "the line ends in a bicritical point, where both branches are born from "
     "a third one: follow their branch points from there",
     Status.MIRRORED: "the branch passed a branch point onto its own mirror image: every point of "

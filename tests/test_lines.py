@@ -11,7 +11,7 @@ from test_cli import run
 import theory
 from numerics import continuation
 from numerics.branches import compiled
-from numerics.continuation.landmarks import own_part, stretches_beyond, trust
+from numerics.continuation.landmarks import stretches_beyond, trust
 from numerics.status import Status
 from theory.errors import ModelError, ParameterError
 from theory.models import get
@@ -131,16 +131,6 @@ def test_where_diagnostics_exceed_their_limits():
     # |1/4 - 2a| > 1: a < -3/8 or a > 5/8
     assert np.allclose(ranges, [(-1, -0.375), (0.625, 1)], atol=gap)
     assert trust(continuation.follow(compiled(get("landau")), {"m": 0.0}, "r", (0.1, 0.5))) is None
-
-
-def test_a_branch_is_cut_where_another_begins(blume_capel):
-    branch = continuation.follow(compiled(get("landau"), "ordered"), {"m": 1.0}, "r", (-0.5, 0.5))
-    assert own_part(branch) is branch
-    branch.points[-1] = type(branch.points[-1])(**{**vars(branch.points[-1]), "kind": "disordered"})
-    branch.name = "ordered"
-    cut = own_part(branch)
-    assert len(cut) == len(branch) - 1 == len(cut.curve) == len(cut.unstable)
-    assert cut.status is Status.BRANCH_LOST
 
 
 def test_boundary_command_has_all_lines(capsys, tmp_path):

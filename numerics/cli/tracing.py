@@ -132,8 +132,8 @@ def boundary(
             at = first.params[second]
         if not first_order:
             known = [] if line is None else [Line.of(line, first)]
-            others = lines(compiled(declared, None, params, [second]), (parameter, second), span, reach,
-                           params, at=at, known=known, accuracy=accuracy,
+            others = lines(compiled(declared, None, params, [second]), (parameter, second), span,
+                           reach, params, at=at, known=known, accuracy=accuracy,
                            callback=progress)[len(known) :]  # fmt: skip
     if line is None and not others:
         raise ParameterError(why)
@@ -184,7 +184,7 @@ def _check(declared: FreeEnergy, name: str, span, settings: list[str] | None) ->
 
 def _somewhere(problem, locate, params, parameter: str, span):
     """A state on the branch at the first of several values where it exists."""
-    from numerics.branches import belongs
+    from numerics.solvers import belongs
 
     low, high = span
     default = value_of(problem.defaults, parameter, low)

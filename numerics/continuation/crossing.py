@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from numerics.branches import PATIENCE, belongs, locate
+from numerics.branches import PATIENCE, locate
 from numerics.continuation.branch import Branch
 from numerics.continuation.follow import follow
 from numerics.continuation.meetings import apart, meetings, nearest
 from numerics.continuation.tracer import Settings
 from numerics.continuation.transition import Transition
 from numerics.protocol import ProblemLike, check_move
-from numerics.solvers import Solution, solve
+from numerics.solvers import Solution, belongs, solve
 from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
 from theory.errors import ParameterError
@@ -251,7 +251,7 @@ def _followed(pair: _Pair, span, tell) -> float | None:
             problem, state, pair.parameter, span, both=True, stability=False,
             accuracy=None if differentiable(problem) else SEARCH, settings=WALK, callback=tell,
         )  # fmt: skip
-        stretches.append([(branch, *s) for s in _own(branch)])
+        stretches.append([(branch, *s) for s in branch.stretches()])
         pair.spent += sum(p.evaluations for p in branch.points)
     found = []
     for one, other in itertools.product(*stretches):
@@ -278,16 +278,6 @@ def _anywhere(pair: _Pair, k: int, span, tell, points: int = 16) -> Solution | N
         if belongs(state):
             return state
     return None
-
-
-def _own(branch: Branch) -> list[tuple[int, int]]:
-    """Stretches between turns of the parameter, without what lies beyond the branch's birth."""
-    found = []
-    for first, last in branch.stretches():
-        own = [k for k in range(first, last) if belongs(branch.points[k])]
-        if len(own) > 1:
-            found.append((own[0], own[-1] + 1))
-    return found
 
 
 def _polish(pair: _Pair, here: float, span, accuracy: float, tell) -> Transition:

@@ -24,7 +24,7 @@ from numerics.continuation.tracer import (
 )
 from numerics.continuation.watch import BRANCHING, Jumped, Watcher
 from numerics.protocol import ProblemLike
-from numerics.solvers import Solution, as_state, solve
+from numerics.solvers import Solution, as_state, belongs, solve
 from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
 from theory.errors import ParameterError
@@ -184,6 +184,7 @@ class Run:
         # steps below the noise of the quadrature lead nowhere
         self.settings = settings or Settings(shortest=1e-7 if self.equations.exact else 1e-5)
         self.callback, self.stability = callback, stability
+        self._known: dict[bytes, Solution] = {}
 
     def begin(self, x, value: float, direction: float) -> CurvePoint | Status:
         toward = np.zeros(len(x) + 1)
@@ -208,7 +209,9 @@ class Run:
             events.extend(found)
             if self._tell(new) is Status.USER_STOP:
                 return Status.USER_STOP
-            return None if passed is None else Status.MIRRORED
+            if passed is not None:
+                return Status.MIRRORED
+            return Status.MERGED if self._left(here, new) else None
 
         points, counts = [first], [self.watcher.facts(first).unstable]
         if origin is not None:
@@ -226,6 +229,9 @@ class Run:
         if branch.status is Status.MIRRORED:
             # the branch point itself in place of the point beyond
             points[-1:], counts[-1] = ended, counts[-2]
+        elif branch.status is Status.MERGED:
+            points.pop()
+            counts.pop()
         return self._finish(branch, points, counts, events)
 
     def both_ways(self, first: CurvePoint) -> Branch:
@@ -273,6 +279,22 @@ class Run:
         own = [k for k, e in enumerate(events) if e.kind in BRANCHING and not e.transverse]
         return own[0] if own else None
 
+    def _left(self, here: CurvePoint, new: CurvePoint) -> bool:
+        """Whether the curve ran through the birth of its branch, onto a mirror image or another.
+
+        Branches of smooth systems meet at events; noise can lead from one to the other.
+        """
+        if self.equations.exact or not belongs(self._solution(here)):
+            return False
+        other = turned(self.problem, here.y[:-1], new.y[:-1]) is not None
+        return other or not belongs(self._solution(new))
+
+    def _solution(self, point: CurvePoint) -> Solution:
+        key = point.y.tobytes()
+        if key not in self._known:
+            self._known[key] = self.watcher.solution(point.y, point.steps, point.jacobian)
+        return self._known[key]
+
     def _at(self, event: Event, here: CurvePoint) -> CurvePoint:
         """The point of an event, on the side of its mirror images on which ``here`` is."""
         x = np.where(event.state.x * here.y[:-1] < 0, -event.state.x, event.state.x)
@@ -280,7 +302,7 @@ class Run:
         return make_point(self.equations, found, here.tangent)
 
     def _finish(self, branch: Branch, points: list[CurvePoint], counts, events) -> Branch:
-        branch.points = [self.watcher.solution(p.y, p.steps, p.jacobian) for p in points]
+        branch.points = [self._solution(p) for p in points]
         branch.curve = np.array([p.y for p in points])
         branch.tangents = np.array([p.tangent for p in points])
         branch.unstable = counts if self.stability else [-1] * len(points)

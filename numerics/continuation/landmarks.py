@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,31 +13,6 @@ from numerics.continuation.event import Event
 from numerics.continuation.root import difference_of, root
 from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
-
-
-def own_part(branch: Branch) -> Branch:
-    """The longest stretch of a branch that is the branch of its name.
-
-    Without stability the tracer can run through a birth onto what lies beyond: another branch, or
-    the mirror image.
-    """
-    name = branch.name
-    if not name or not len(branch) or all(p.kind in (name, "solution") for p in branch.points):
-        return branch
-    groups = itertools.groupby(range(len(branch)), key=lambda k: branch.points[k].kind == name)
-    own = max((list(g) for same, g in groups if same), key=len, default=[])
-    if not own:
-        return replace(branch, points=[], curve=branch.curve[:0], tangents=branch.tangents[:0],
-                       unstable=[], events=[])  # fmt: skip
-    part = slice(own[0], own[-1] + 1)
-    low, high = min(branch.values[part]), max(branch.values[part])
-    return replace(
-        branch, points=branch.points[part], curve=branch.curve[part],
-        tangents=branch.tangents[part], unstable=branch.unstable[part],
-        events=[e for e in branch.events if low <= e.value <= high],
-        status=branch.status if own[-1] == len(branch) - 1 else Status.BRANCH_LOST,
-        start_status=branch.start_status if own[0] == 0 else Status.BRANCH_LOST,
-    )  # fmt: skip
 
 
 def equalities(branch: Branch, accuracy: float | None = None) -> list[Event]:

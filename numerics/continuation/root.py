@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from numerics.branches import belongs, locate
+from numerics.branches import locate
 from numerics.continuation.transition import Transition
 from numerics.protocol import ProblemLike, check_move
-from numerics.solvers import Solution, solve
+from numerics.solvers import Solution, belongs, solve
 from numerics.solvers.derivatives import LOOSE
 from numerics.status import Status
 from theory.joint import Name, joint, moved, separate, value_of, without

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from numerics.branches import belongs, locate
+from numerics.branches import locate
 from numerics.continuation.branch import Branch
 from numerics.continuation.comparison import Comparison
 from numerics.continuation.diagram import Diagram, diagram
 from numerics.continuation.event import Event
 from numerics.continuation.follow import follow, labelled
-from numerics.continuation.landmarks import equalities, own_part
+from numerics.continuation.landmarks import equalities
 from numerics.continuation.root import root
 from numerics.continuation.stability import embed, rates, whole
 from numerics.continuation.tracer import Settings
 from numerics.protocol import ProblemLike
-from numerics.solvers import Solution
+from numerics.solvers import Solution, belongs
 from numerics.solvers.derivatives import differentiable
 from numerics.status import Status
 from theory.joint import moved, value_of, without
@@ -67,7 +67,6 @@ def survey(
             settings=Settings(step=0.15, longest=0.4, shortest=1e-3, angle=0.4, max_points=80),
             callback=callback,
         )  # fmt: skip
-        found = own_part(found)
         if not len(found):
             continue
         if callback is not None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from numerics.branches import belongs, compiled, locate
+from numerics.branches import compiled, locate
 from numerics.continuation import Branch, Settings, follow
-from numerics.continuation.landmarks import own_part
 from numerics.paper.options import Options
 from numerics.plotting import STYLES, _pyplot, _save, symbol
+from numerics.solvers import belongs
 from theory.errors import ConvergenceError
 from theory.models import get
 
@@ -30,7 +30,7 @@ def branch(name: str, parameter: str, at: float, span, options: Options, **fixed
                         shortest=1e-3, max_points=80)  # fmt: skip
     found = follow(problem, state, parameter, span, both=True, stability=False, settings=settings,
                    accuracy=4e-4 if options.quick else 1e-4, callback=options.progress)  # fmt: skip
-    return own_part(replace(found, name=name))
+    return replace(found, name=name)
 
 
 def column(found: Branch, name: str) -> np.ndarray:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from numerics.branches import belongs, compiled, locate
-from numerics.solvers import Solution, solve
+from numerics.branches import compiled, locate
+from numerics.solvers import Solution, belongs, solve
 from theory.errors import DataError
 from theory.models import get
 

@@ -4,7 +4,7 @@
 """
 
 from numerics.solvers.newton import NewtonSettings, NewtonState, done, init, newton, step
-from numerics.solvers.solution import Solution
+from numerics.solvers.solution import Solution, belongs
 from numerics.solvers.solve import as_state, failure, result, solve, solve_all
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "NewtonState",
     "Solution",
     "as_state",
+    "belongs",
     "done",
     "failure",
     "init",

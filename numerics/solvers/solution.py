@@ -119,6 +119,13 @@ class Solution:
         }
 
 
+def belongs(solution: Solution) -> bool:
+    """Whether a solution is usable and on the branch that was asked for."""
+    return solution.status.usable and (
+        solution.branch in (None, solution.kind) or solution.kind == "solution"
+    )
+
+
 def _finite(value):
     if isinstance(value, dict):
         return {k: _finite(v) for k, v in value.items()}

@@ -7,8 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from numerics.branches import belongs
-from numerics.solvers import Solution
+from numerics.solvers import Solution, belongs
 
 FOUND, ABSENT, UNSOLVED, FAILED = "found", "absent", "unsolved", "failed"
 
