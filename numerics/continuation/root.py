@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from numerics.branches import locate
@@ -64,8 +65,9 @@ def root(
             state = locate(problem, point, accuracy=level, refine=level <= accuracy,
                            raise_on_failure=False)  # fmt: skip
         else:
+            # a state that lags behind the parameter has another slope
             state = solve(problem, point, state, accuracy=level, refine=level <= accuracy,
-                          raise_on_failure=False)  # fmt: skip
+                          tolerance=0.05 * level, raise_on_failure=False)  # fmt: skip
         spent += state.evaluations
         kind = kind or state.kind
         if not belongs(state) or state.kind != kind:
@@ -93,7 +95,7 @@ def root(
         noise = abs(e1 / slope)
         enough = 0.3 * noise if math.isfinite(noise) else accuracy * size
         if level <= accuracy and abs(step) <= max(enough, 1e-10 * size):
-            total = noise + abs(step)
+            total = noise + abs(step) + _lent(function, state, f1) / abs(slope)
             return _found(parameter, here, total, Status.CONVERGED, name, state, f1, slope, values,
                           seen, spent)  # fmt: skip
         if abs(step) < 1e-3 * size:
@@ -109,6 +111,16 @@ def root(
 def _bar(error: float, *values: float) -> float:
     """An error bar; where it is not known (fixed nodes), what rounding makes of the values."""
     return error if math.isfinite(error) else 1e-12 * max(map(abs, values))
+
+
+def _lent(function, state: Solution, value: float) -> float:
+    """What the errors of the state can make of a function of it."""
+    total = 0.0
+    for name, error in state.errors.items():
+        if math.isfinite(error):
+            there = replace(state, state={**state.state, name: state.state[name] + error})
+            total += abs(function(there)[0] - value)
+    return total
 
 
 def difference_of(a: str, b: str) -> Callable[[Solution], tuple[float, float]]:
