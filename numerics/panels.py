@@ -15,6 +15,7 @@ from numerics.continuation.lines import Line
 from numerics.maps import DASHES
 from numerics.plotting import STYLES, _pyplot, _save, subscripted, symbol
 from theory.errors import ParameterError
+from theory.joint import slope
 
 COLORS = (*(c for c, _ in STYLES), "#8a5aa5", "#b8860b")
 DASHED = (0, (3, 2))
@@ -113,7 +114,7 @@ def _column(branch: Branch, reference: Branch, name: Any) -> np.ndarray:
     if name == "difference":
         x, y = reference.values, reference["energy"]
         order = np.argsort(x)
-        slopes = np.array([p.gradient[branch.parameter] for p in reference.points])[order]
+        slopes = np.array([slope(p.gradient, branch.parameter) for p in reference.points])[order]
         x, y = x[order], y[order]
         from scipy.interpolate import CubicHermiteSpline
 

@@ -129,7 +129,7 @@ def boundary(
         else:
             line = phase_boundary(first, second, reach, over=span, accuracy=accuracy,
                                   callback=progress)  # fmt: skip
-            at = first.params[second]
+            at = value_of(first.params, second)
         if not first_order:
             known = [] if line is None else [Line.of(line, first)]
             others = lines(compiled(declared, None, params, [second]), (parameter, second), span,

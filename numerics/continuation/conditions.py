@@ -7,6 +7,7 @@ curves need no derivative of the Jacobian, so that they serve systems with proxi
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -107,17 +108,48 @@ class ConditionEquations:
     def inside(self, y) -> bool:
         return inside(self.problem, *self.at(y))
 
-    def error(self, point: CurvePoint) -> float:
-        """Of the first parameter at a given value of the second one."""
-        x, params = self.at(point.y)
+    def at_accuracy(self, accuracy: float) -> ConditionEquations:
+        """The same equations with expectations of another accuracy."""
+        other = copy.copy(self)
+        other.accuracy = other.tolerance = accuracy
+        return other
+
+    def errors(self, y, jacobian, held: int = -1) -> tuple[float, float]:
+        """Of the first parameter (of the second, if the first is held): from noise, and in all."""
+        x, params = self.at(y)
         found = self.problem.evaluate(x, params, self.accuracy)
         value, doubt = self.condition(self.problem, x, params, self.accuracy)
-        bound = np.append(np.abs(found.residual) + found.residual_error, abs(value) + doubt)
+        noise = np.append(found.residual_error, doubt)
         try:
-            inverse = np.linalg.inv(point.jacobian[:, :-1])
+            inverse = np.abs(np.linalg.inv(np.delete(jacobian, held, axis=1)))[-1]
         except np.linalg.LinAlgError:
-            return math.inf
-        return float((np.abs(inverse) @ bound)[-1])
+            return math.inf, math.inf
+        left = np.abs(np.append(found.residual, value))
+        return float(inverse @ noise), float(inverse @ (noise + left))
+
+    def refined(self, point: CurvePoint, accuracy: float, held: int = -1):
+        """(y, residual, error of the first parameter) with rules as fine as ``accuracy`` needs.
+
+        ``held`` is the place in y of the parameter that is not moved.
+        """
+        y, here = point.y, self.at_accuracy(min(accuracy, self.accuracy))
+        size = point.scale[len(y) - 3 - held] * accuracy
+        free = np.delete(np.arange(len(y)), held)
+        for _ in range(8):
+            noise, total = here.errors(y, point.jacobian, held)
+            if noise > size and here.accuracy > 1.5e-2 * accuracy:
+                here = here.at_accuracy(max(0.2 * here.accuracy, 1e-2 * accuracy))
+                continue
+            if not math.isfinite(total) or total - noise <= 0.3 * max(noise, 0.1 * size):
+                break
+            step = -np.linalg.solve(point.jacobian[:, free], here.residual(y))
+            new = y.copy()
+            new[free] += step
+            if not here.inside(new) or np.max(np.abs(step) / point.scale[free]) > 0.05:
+                break
+            y = new
+        left = float(np.max(np.abs(here.residual(y)) / here.row_scale(y)))
+        return y, left, here.errors(y, point.jacobian)[1]
 
 
 def condition_curve(
@@ -151,7 +183,8 @@ def condition_curve(
     over : (low, high), optional
         Bounds on the first parameter.
     accuracy : float, optional
-        Of the expectations: 1e-10 for smooth systems, else 1e-5.
+        Of the expectations, 1e-10, for smooth systems. With proximal points of the first parameter
+        in natural units, 1e-5: the curve is traced with cheap rules and its points refined.
 
     Raises
     ------
@@ -172,8 +205,9 @@ def condition_curve(
     smooth = differentiable(problem)
     widths = (over[1] - over[0] if over else max(abs(value), 1e-2), high - low)
     rest = without(without(state.params, first), second)
+    accuracy = accuracy or (1e-10 if smooth else 1e-5)
     equations = ConditionEquations(problem, condition, parameters, rest, widths,
-                                   accuracy or (1e-10 if smooth else 1e-5))  # fmt: skip
+                                   accuracy if smooth else max(accuracy, LOOSE))  # fmt: skip
     y = np.concatenate([state.x, [value, here]])
     slopes = equations.jacobian(y)[-1] * equations.scale(y)
     equations.unit = max(float(np.max(np.abs(slopes[-2:]))), 1e-300)
@@ -209,9 +243,16 @@ def condition_curve(
     up, end_up = one_way(begin)
     down, end_down = one_way(CurvePoint(**{**vars(begin), "tangent": -begin.tangent}))
     points = down[:0:-1] + up
+    place = len(y) - 2
+
+    def found(p):
+        # on a bound of the first parameter the second one is solved for
+        held = place if p.y[place] in bounds.get(place, ()) else place + 1
+        return equations.refined(p, accuracy, held - len(y))
+
+    ys, residuals, errors = zip(*map(found, points), strict=True)
+    values = np.array(ys)
     return SingularCurve(
-        kind, parameters, problem.unknowns,
-        np.array([p.y[-2:] for p in points]), np.array([p.y[:-2] for p in points]),
-        np.array([p.residual for p in points]), [], [end_down, end_up],
-        np.array([equations.error(p) for p in points]),
+        kind, parameters, problem.unknowns, values[:, -2:], values[:, :-2], np.array(residuals),
+        [], [end_down, end_up], np.array(errors),
     )  # fmt: skip
