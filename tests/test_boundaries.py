@@ -9,6 +9,7 @@ import sympy as sp
 
 import theory
 from numerics import PlainProblem, Status
+from numerics.branches import compiled
 from numerics.continuation import (
     branch_point_curve,
     crossing,
@@ -214,3 +215,63 @@ def test_curves_ask_for_the_right_event(cusp):
         fold_curve(branch.events[0], "nu", (-1, 2), problem=cusp)
     with pytest.raises(ParameterError, match="outside"):
         fold_curve(branch.events[0], "lam", (1.5, 2), problem=cusp)
+
+
+def test_a_line_between_two_kinds_of_order_ends_in_a_bicritical_point():
+    r, u, m, n, q = sp.symbols("r u m n q", real=True)
+    s = r / 2 + sp.Rational(3, 10) * u
+    model = theory.FreeEnergy(
+        r * m**2 / 2 + s * n**2 / 2 + (m**4 + n**4) / 4 + m**2 * n**2 + (q - u) ** 2 / 2,
+        unknowns=[m, n, q],
+        parameters=[theory.Parameter(r, -0.6), theory.Parameter(u, -1.0)],
+        mirrors=[[m], [n]],
+        branches={
+            "first": theory.Ansatz("first", {n: 0}),
+            "second": theory.Ansatz("second", {m: 0}),
+            "disordered": theory.Ansatz("disordered", {m: 0, n: 0}),
+        },
+        starts={
+            "first": {m: 1, q: -1},
+            "second": {n: 1, q: -1},
+            "disordered": {q: -1},
+            "": {m: 1, n: 1, q: -1},
+        },
+    )
+    problems = [compiled(model, name) for name in ("first", "second")]
+    first = crossing(*problems, {"u": -1.0}, "r", (-2.0, -0.1), guess=-0.5)
+    assert first.value == pytest.approx(-0.6, abs=1e-12)
+    found = phase_boundary(first, "u", (-1.5, 1.0))
+    assert np.all(np.abs(found["r"] - 0.6 * found["u"]) <= found.errors + 1e-14)
+    assert reasons(found) == [Status.REACHED_BOUND, Status.BICRITICAL_END]
+    values, errors = found.ends[1]["values"], found.ends[1]["errors"]
+    assert all(abs(values[k]) <= errors[k] + 1e-12 and errors[k] < 1e-9 for k in ("r", "u"))
+
+
+@pytest.mark.slow
+def test_attention_line_is_refined_to_the_accuracy_asked_for():
+    model = get("attention")
+    problems = [compiled(model, name) for name in ("positional", "semantic")]
+    first = crossing(*problems, {"omega": 0.3}, "alpha", (0.3, 10), accuracy=1e-5)
+    found = phase_boundary(first, "omega", (0.28, 0.32), over=(0.3, 10))
+    assert reasons(found) == [Status.REACHED_BOUND] * 2
+    assert np.all(found.errors < 1.5e-5 * np.maximum(found["alpha"], 1.0))
+    assert np.nanmax([p.mismatch for p in found.points]) < 1e-3
+    for place in (0, -1):
+        omega = float(found["omega"][place])
+        own = crossing(*problems, {"omega": omega}, "alpha", (0.3, 10), accuracy=1e-6)
+        assert abs(own.value - found["alpha"][place]) <= own.error + found.errors[place]
+
+
+@pytest.mark.slow
+def test_attention_line_along_sigma_ends_where_both_branches_are_born():
+    model = get("attention")
+    problems = [compiled(model, name) for name in ("positional", "semantic")]
+    first = crossing(
+        *problems, {"omega": 0.3, "sigma": 0.57}, "alpha", (0.3, 10), guess=0.74, accuracy=1e-5
+    )
+    found = phase_boundary(first, "sigma", (0.569, 0.8), over=(0.3, 10), accuracy=1e-4)
+    assert reasons(found)[1] is Status.BICRITICAL_END
+    values, errors = found.ends[1]["values"], found.ends[1]["errors"]
+    # 0.586944, 0.683702: known from a finer run
+    assert abs(values["sigma"] - 0.586944) <= errors["sigma"] + 2e-5 and errors["sigma"] < 1e-3
+    assert abs(values["alpha"] - 0.683702) <= errors["alpha"] + 6e-5 and errors["alpha"] < 1e-3

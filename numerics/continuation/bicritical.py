@@ -36,6 +36,7 @@ def bicritical(
     state: Mapping[str, float],
     params: Mapping[str, float],
     parameters: tuple[str, str],
+    sizes: np.ndarray,
     accuracy: float,
 ) -> tuple[dict[str, float], dict[str, float]] | None:
     """Both parameters of the bicritical point near a state, and their errors; None if not found.
@@ -48,6 +49,8 @@ def bicritical(
         All parameters near the point.
     parameters : (str, str)
         Those to solve for.
+    sizes : (2,) array
+        Their natural sizes.
     accuracy : float
         Of the expectations.
     """
@@ -88,7 +91,7 @@ def bicritical(
     y = np.array([*first.x, *(params[p] for p in parameters)])
     if not all(set(group) <= set(third.transverse(*split(y), LOOSE)[0]) for group in alive):
         return None
-    scale = np.append(third.scale(*split(y)), np.maximum(np.abs(y[n:]), 1e-3))
+    scale = np.append(third.scale(*split(y)), sizes)
     inverse = None
     for _ in range(12):
         try:

@@ -245,7 +245,15 @@ class _Run:
             a, b = self.equations.problems
             (x, _), params = self.equations.split(last.y)
             state = dict(zip(a.unknowns, x, strict=True))
-            born = bicritical(a, b, state, params, (self.first, self.second), 0.1 * self.accuracy)
+            born = bicritical(
+                a,
+                b,
+                state,
+                params,
+                (self.first, self.second),
+                last.point.scale[-2:],
+                0.1 * self.accuracy,
+            )
             if born is not None:
                 reason, (values, errors) = Status.BICRITICAL_END, born
             return {"reason": reason, "message": reason.message(), "values": values,
