@@ -39,7 +39,7 @@ def emit_branches(
     if json:
         write_json(finite(data))
         return
-    console = Console(highlight=False, soft_wrap=True)
+    console = _console()
     first = next((b for b in branches if len(b)), None)
     if first is None:
         console.print("nothing found: " + "; ".join(b.status.message() for b in branches))
@@ -48,7 +48,7 @@ def emit_branches(
     print_settings(console, first.params)
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("branch", "points", first.parameter, "stable", "begins", "ends"):
-        table.add_column(column)
+        table.add_column(column, no_wrap=True)
     words: set[str] = set()
     for k, b in enumerate(branches):
         if not len(b):
@@ -68,15 +68,22 @@ def emit_branches(
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("event", "kind", "symbol", first.parameter, "what", "how"):
-        table.add_column(column, no_wrap=True)
+        # words may be broken, numbers never
+        table.add_column(column, no_wrap=column != "what")
     for e, name in shown:
-        message = f", {e.message}" if e.message and e.kind != "equality" else ""
-        table.add_row(e.label, e.kind, name.symbol, uncertain(e.value, e.error), name.text,
-                      e.status + message)  # fmt: skip
+        told = f"{e.message}: " if e.message and e.kind != "equality" else ""
+        table.add_row(e.label, e.kind, name.symbol, uncertain(e.value, e.error), told + name.text,
+                      e.status)  # fmt: skip
         words.add(e.status)
     console.print(table)
     console.print("digits in parentheses: error in the last place.")
     _legend(console, words)
+
+
+def _console() -> Console:
+    """As wide as the terminal; a file or a pipe has room for the longest row."""
+    width = None if Console().is_terminal else 140
+    return Console(highlight=False, soft_wrap=True, width=width)
 
 
 LEGEND = {
@@ -126,7 +133,7 @@ def emit_boundary(
         first = {"points": [], "message": why} if line is None else line.to_dict()
         write_json(finite({**first, "lines": [other.to_dict() for other in others]}))
         return
-    console = Console(highlight=False, soft_wrap=True)
+    console = _console()
     if line is None:
         console.print(Text(why))
     else:
