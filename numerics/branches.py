@@ -93,6 +93,8 @@ def locate(
         carried = _carry(problem, values, method)
         if carried is not None and (carried.status.usable or not first.status.usable):
             found = carried
+    if not found.status.usable:
+        found = _fallback(problem, values) or found
     if found.status.usable:
         found = solve(
             problem, values, found, accuracy=accuracy, method=method, refine=refine,
@@ -130,6 +132,24 @@ def _carry(problem: ProblemLike, values: dict[str, float], method: str) -> Solut
         else:
             step /= 2
     return state if here >= 1.0 else None
+
+
+def _fallback(problem: ProblemLike, values: dict[str, float]) -> Solution | None:
+    """A state of a more symmetric branch, where nothing else solves the equations."""
+    everything = getattr(problem, "whole", None) or problem
+    for narrower in getattr(everything, "family", []):
+        if not set(narrower.unknowns) < set(problem.unknowns):
+            continue
+        known = solve(narrower, values, accuracy=LOOSE, refine=False, raise_on_failure=False)
+        if not known.status.usable:
+            continue
+        start = [known.state.get(u, 0.0) for u in problem.unknowns]
+        if problem.in_domain(np.array(start), values):
+            found = solve(problem, values, start, accuracy=LOOSE, refine=False,
+                          raise_on_failure=False)  # fmt: skip
+            if found.status.usable:
+                return found
+    return None
 
 
 def _vanishes(

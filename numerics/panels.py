@@ -59,12 +59,11 @@ def plot_diagram(
     styles = {k: (COLORS[i % len(COLORS)], 0.04 * i) for i, k in enumerate(dict.fromkeys(kinds))}
     low, high = found.span
     marks = _marks(found)
-    cuts = [value for value, _ in marks]
     for axis, (name, label) in zip(axes.flat, panels, strict=False):
         axis.set(xlim=(low, high), xlabel=symbol(found.parameter), ylabel=label,
                  xscale="log" if low > 0 and high / low > 20 else "linear")  # fmt: skip
         for branch, kind, doubt in zip(branches, kinds, doubts, strict=True):
-            _draw(axis, branch, branches[_reference(branches)], name, styles[kind], doubt, cuts)
+            _draw(axis, branch, branches[_reference(branches)], name, styles[kind], doubt)
         _vertical(axis, marks)
     for axis in list(axes.flat)[len(panels) :]:
         axis.set_axis_off()
@@ -126,9 +125,10 @@ def _column(branch: Branch, reference: Branch, name: Any) -> np.ndarray:
     return branch[key] if known else np.zeros(len(branch))
 
 
-def _draw(axis, branch, reference, name, style: tuple[str, float], doubt, cuts) -> None:
+def _draw(axis, branch, reference, name, style: tuple[str, float], doubt) -> None:
     """One branch in one panel; ``style`` is its colour and its offset among the step curves."""
     color, offset = style
+    cuts = [e.value for e in branch.events if e.kind not in ("bound", "user")]
     x, y = branch.values, _column(branch, reference, name)
     known = len(branch.unstable) == len(branch) and min(branch.unstable) >= 0
     stable = branch.stable if known else np.ones(len(x), bool)

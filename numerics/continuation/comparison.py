@@ -12,7 +12,9 @@ from numerics.continuation.meetings import (
     energy_curve,
     meetings,
     nearest,
+    reaches,
     stable_stretches,
+    widened,
 )
 from numerics.continuation.stability import embed
 from numerics.protocol import ProblemLike
@@ -47,14 +49,17 @@ class Comparison:
         """Crossings of the energies of stable stretches."""
         stretches = self._stretches()
         found: list[Event] = []
-        for i, one in enumerate(stretches):
-            for other in stretches[i + 1 :]:
+        for i, first in enumerate(stretches):
+            for second in stretches[i + 1 :]:
+                one, other = widened(first), widened(second)
                 values = meetings(one, other)
                 if values and self._coincide(one, other):
                     continue
                 for value in values:
                     event = self._cross(one, other, value)
-                    if event is not None and not any(
+                    if event is None or not all(reaches(s, event.value) for s in (first, second)):
+                        continue
+                    if not any(
                         abs(event.value - e.value) < 1e-9 and set(e.states) == set(event.states)
                         for e in found
                     ):
@@ -180,7 +185,8 @@ class Comparison:
 
     def _ground(self, state: Solution, value: float) -> float:
         """1 if no other state known has a lower energy there, else 0; others are interpolated."""
-        curves = [energy_curve(s) for s in self._stretches()]
+        wide = [widened(s) for s in self._stretches() if reaches(s, value)]
+        curves = [energy_curve(s) for s in wide if np.ptp(s[0].values[s[1] : s[2]]) > 1e-14]
         others = [float(c(value)) for c in curves if c.x[0] <= value <= c.x[-1]]
         if hasattr(self.whole, "edge_energies"):
             others += self._edge(value).values()

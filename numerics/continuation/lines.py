@@ -175,7 +175,7 @@ def lines(
     low, high = sorted(map(float, span))
     if found is None:
         if at is None:
-            default = value_of(getattr(problem, "defaults", {}), second, low)
+            default = value_of(getattr(problem, "defaults", {}), second, math.nan)
             at = default if low <= default <= high else 0.5 * (low + high)
         given = moved(without(params or {}, first), second, at)
         found = survey(problem, first, over, given, accuracy=accuracy,
@@ -262,7 +262,9 @@ def _passes(line: Line, event: Event, second: str) -> bool:
     other = line.event
     if line.curve is None or other.kind != event.kind or other.message != event.message:
         return False
-    if {s.kind for s in other.states.values()} != {s.kind for s in event.states.values()}:
+    kinds = [{s.kind for s in e.states.values()} for e in (other, event)]
+    # a first-order line may have been found between branches that have other names
+    if kinds[0] != kinds[1] and event.kind != "first-order":
         return False
     here = value_of(event.params, second)
     x, y, errors = line[second], line[event.parameter], line.errors

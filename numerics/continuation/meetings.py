@@ -9,6 +9,8 @@ from numerics.continuation.branch import Branch
 from numerics.solvers import Solution
 from theory.joint import slope, value_of
 
+ENDING = ("pitchfork", "transcritical", "branch point", "fold", "oscillatory")
+
 Stretch = tuple[Branch, int, int]  # points [first, last), between turns of the parameter
 
 
@@ -24,10 +26,30 @@ def stable_stretches(branch: Branch, level: int = 0) -> list[tuple[int, int]]:
             end = k
             while end < last and branch.unstable[end] == level:
                 end += 1
-            if end - k >= 2:
-                found.append((k, end))
+            found.append((k, end))
             k = end
     return found
+
+
+def widened(stretch: Stretch) -> Stretch:
+    """With one more point on either side, up to the turns of the parameter.
+
+    Stability changes somewhere on the way to it.
+    """
+    branch, first, last = stretch
+    a, b = next((a, b) for a, b in branch.stretches() if a <= first and last <= b)
+    return branch, max(a, first - 1), min(b, last + 1)
+
+
+def reaches(stretch: Stretch, value: float) -> bool:
+    """Whether a value lies on a stretch, or beyond its end but before the event that ends it."""
+    branch, first, last = stretch
+    ends = branch.values[first:last]
+    low, high = min(ends), max(ends)
+    gap = (value, low) if value < low else (high, value)
+    return low <= value <= high or not any(
+        gap[0] < e.value < gap[1] for e in branch.events if e.kind in ENDING
+    )
 
 
 def nearest(stretch: Stretch, value: float) -> Solution:
@@ -50,6 +72,8 @@ def energy_curve(stretch: Stretch) -> CubicHermiteSpline:
 
 def meetings(one: Stretch, other: Stretch) -> list[float]:
     """Values at which the interpolated energies of two stretches are equal."""
+    if any(np.ptp(b.values[i:j]) <= 1e-14 for b, i, j in (one, other)):
+        return []
     curves = [energy_curve(s) for s in (one, other)]
     low, high = max(c.x[0] for c in curves), min(c.x[-1] for c in curves)
     if not low < high:
