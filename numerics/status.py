@@ -26,6 +26,7 @@ class Status(IntEnum):
     MIRRORED = 27
     BICRITICAL_END = 28
     MERGED = 29
+    UNFOLDED = 32
     NO_CROSSING = 30
     LOWER_FROM_BIRTH = 31
     USER_STOP = 40
@@ -72,6 +73,8 @@ _MESSAGES = {
     Status.SPINODAL_END: "one of the branches ends at its spinodal: follow the other alone",
     Status.TRICRITICAL_END: "the line ends in a tricritical point, where the transition becomes "
     "continuous: follow the branch point from there",
+    Status.UNFOLDED: "the second parameter breaks the symmetry behind the branch point, which "
+    "exists at one value of it only; folds take its place",
     Status.MERGED: "the branch ends where it is born from another one: every point of it is known",
     Status.BICRITICAL_END: "the line ends in a bicritical point, where both branches are born from "
     "a third one: follow their branch points from there",

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import theory
 from numerics import PlainProblem, Status
+from numerics.branches import compiled, locate
 from numerics.continuation import Branch, Settings, diagram, follow, resume
 from numerics.continuation.tracer import correct
 from numerics.continuation.watch import Watcher
@@ -410,3 +411,20 @@ def test_random_double_wells(left, width, depth, at, tilt):
     (maxwell,) = found.of_kind("first-order")
     assert maxwell.value == pytest.approx(at, abs=1e-9)
     assert len(found.events) == 3
+
+
+def test_beyond_its_fold_a_branch_falls_back_to_the_symmetric_state():
+    problem = compiled(get("blume-capel"), "ordered", {"T": 0.25})
+    for D in (0.491, 0.5, 0.55):
+        state = locate(problem, {"T": 0.25, "D": D}, raise_on_failure=False)
+        assert state.status is Status.CONVERGED and state.kind == "disordered"
+
+
+@pytest.mark.slow
+def test_attention_branch_ends_where_it_is_born():
+    problem = compiled(get("attention"), "semantic", {"omega": 0.3})
+    state = locate(problem, {"omega": 0.3, "alpha": 1.2}, accuracy=1e-4)
+    found = follow(problem, state, "alpha", (1.2, 0.3), stability=False, accuracy=1e-4)
+    assert found.status is Status.MERGED
+    assert all(p.kind == "semantic" for p in found.points)
+    assert 0.7191 < found.values[-1] < 0.76

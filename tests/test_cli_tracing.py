@@ -76,7 +76,6 @@ def test_boundary(capsys, tmp_path):
         (["branch", "landau", "--branch", "none", "--over", "r=0:1"], "no branch 'none'"),
         (["boundary", "landau", "--over", "r=0:1"], "--along NAME=LO:HI"),
         (["boundary", "landau", "--over", "r=0.01:1", "--along", "r=0:1"], "must differ"),
-        (["boundary", "landau", "--over", "r=0.6:1", "--along", "u=-0.5:-0.1"], "no transition"),
         (["boundary", "attention", "--along", "omega=0.1:1.4"], "outside its domain"),
     ],
 )
@@ -84,3 +83,12 @@ def test_bad_input(capsys, words, message):
     code, _, err = run(capsys, *words)
     assert code == 2 and message in err and "Traceback" not in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_nothing_to_trace_is_no_bad_input(capsys):
+    words = ["boundary", "landau", "--over", "r=0.6:1", "--along", "u=-0.5:-0.1"]
+    code, out, err = run(capsys, *words)
+    assert code == 1 and "no transition" in out and "Traceback" not in err
+    code, out, _ = run(capsys, *words, "--json")
+    found = json.loads(out)
+    assert code == 1 and found["points"] == found["lines"] == [] and "no tr" in found["message"]

@@ -167,3 +167,44 @@ def test_lines_of_attention():
         line = found[symbol]
         assert line["omega"].min() == 0.29 and line["omega"].max() == 0.31
         assert np.interp(0.3, line["omega"], line["alpha"]) == pytest.approx(value, abs=2e-3)
+
+
+def test_a_crossing_between_a_stable_point_and_the_event_beyond_is_found():
+    problem = compiled(get("potts"), None, {"q": 3.0})
+    found = continuation.diagram(problem, "K", (2.0, 4.0), q=3.0)
+    (event,) = found.of_kind("first-order")
+    assert abs(event.value - 4 * math.log(2)) <= event.error < 1e-9
+
+
+def test_a_field_unfolds_the_pitchfork_and_leaves_folds():
+    problem = compiled(get("curie-weiss"), None, {"h": 0.0})
+    found = continuation.lines(problem, ("T", "h"), (0.5, 1.5), (-0.2, 0.2))
+    pitchfork, fold = (next(x for x in found if x.event.kind == k) for k in ("pitchfork", "fold"))
+    assert pitchfork.curve is None and "symmetry" in pitchfork.message
+    m = np.sqrt(1 - fold["T"])
+    exact = np.abs(fold["T"] * np.arctanh(m) - m)
+    assert np.max(np.abs(np.abs(fold["h"]) - exact)) < 1e-8
+    (cusp,) = fold.special
+    assert cusp.kind == "cusp" and abs(cusp.values["T"] - 1) <= cusp.errors["T"] < 1e-6
+
+
+def test_a_fold_line_ends_where_its_state_is_its_own_mirror_image():
+    problem = compiled(get("landau"), None, {"u": -1.0, "v": 1.0})
+    found = continuation.lines(problem, ("r", "u"), (-1, 1), (-1, 1), {"v": 1.0}, at=-0.5)
+    fold = next(x for x in found if x.event.kind == "fold")
+    assert np.max(fold["u"]) < 0
+    assert np.max(np.abs(fold["r"] - fold["u"] ** 2 / 4)) < 1e-9
+    end = fold.ends[1]
+    assert end["reason"] is Status.TRICRITICAL_END
+    assert all(abs(end["values"][k]) <= end["errors"][k] < 1e-5 for k in ("r", "u"))
+
+
+def test_a_model_without_defaults_is_surveyed_in_the_middle_of_the_range():
+    r, u, m = sp.symbols("r u m", real=True)
+    model = theory.FreeEnergy(
+        r * m**2 / 2 + u * m**4 / 4 + m**6 / 6, unknowns=[m], parameters=[r, u], mirrors=[[m]]
+    )
+    problem = theory.derive(model).compile()
+    found = continuation.lines(problem, ("r", "u"), (-0.5, 0.5), (-1.8, -0.2))
+    assert {x.event.params["u"] for x in found} == {-1.0}
+    assert {x.event.kind for x in found} == {"first-order", "fold", "pitchfork"}

@@ -25,7 +25,7 @@ def test_failures_say_what_to_do(status):
 
 def test_success_and_use():
     assert {s for s in Status if s.success} == {
-        Status.CONVERGED, Status.REACHED_BOUND, Status.CLOSED_LOOP, Status.MIRRORED,
+        Status.CONVERGED, Status.REACHED_BOUND, Status.CLOSED_LOOP, Status.MIRRORED, Status.MERGED,
     }  # fmt: skip
     assert {s for s in Status if s.usable and not s.success} == {Status.ACCURACY_NOT_REACHED}
 

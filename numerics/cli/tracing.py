@@ -135,11 +135,9 @@ def boundary(
             others = lines(compiled(declared, None, params, [second]), (parameter, second), span,
                            reach, params, at=at, known=known, accuracy=accuracy,
                            callback=progress)[len(known) :]  # fmt: skip
-    if line is None and not others:
-        raise ParameterError(why)
     tables.emit_boundary(line, others, why, json=json)
     tables.write_boundary(line, others, csv=csv, out=out)
-    if plot is not None:
+    if plot is not None and (line is not None or others):
         if others:
             title = _title(declared, params, (parameter, second))
             plot_lines([*known, *others], plot, title)

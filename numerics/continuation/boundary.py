@@ -115,6 +115,9 @@ def phase_boundary(
     Boundary
         Each end has a reason: a bound, a critical or tricritical end, the loss of a branch.
     """
+    if not isinstance(transition, Transition):
+        raise ParameterError("a boundary starts from a Transition, of crossing or find_transition, "
+                             f"not from {type(transition).__name__}")  # fmt: skip
     if transition.status is not Status.CONVERGED or len(transition.problems) != 2:
         raise ParameterError("a boundary starts from a converged transition of two branches; this "
                              f"one is: {transition.message}")  # fmt: skip

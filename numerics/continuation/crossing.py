@@ -239,14 +239,15 @@ def _newton_search(pair: _Pair, here, span, max_steps, tell) -> float | None:
 
 def _followed(pair: _Pair, span, tell) -> float | None:
     """Follow both branches as far as they exist, and see where their energies meet."""
-    stretches = []
+    stretches, states = [], []
     for k in (0, 1):
-        problem, state = pair.problems[k], pair.states[k] or pair.known[k]
-        if state is None or not belongs(state):
-            state = _anywhere(pair, k, span, tell)
-        if state is None:
-            pair.latest = [None if i == k else pair.states[i] for i in (0, 1)]
-            return None
+        state = pair.states[k] or pair.known[k]
+        known = state is not None and belongs(state)
+        states.append(state if known else _anywhere(pair, k, span, tell))
+    pair.latest = states
+    if None in states:
+        return None
+    for problem, state in zip(pair.problems, states, strict=True):
         branch = follow(
             problem, state, pair.parameter, span, both=True, stability=False,
             accuracy=None if differentiable(problem) else SEARCH, settings=WALK, callback=tell,

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 
 from numerics.continuation.conditions import condition_curve, difference, softening
 from numerics.continuation.event import Event
-from numerics.continuation.mirror import turned
+from numerics.continuation.mirror import faded, turned
 from numerics.continuation.singular import SingularCurve, SpecialPoint
 from numerics.continuation.tracer import CurvePoint, Settings, correct, make_point, start, trace
 from numerics.continuation.transition import Transition
@@ -26,6 +26,7 @@ from numerics.status import Status
 from theory.errors import ParameterError, SpinodalError
 from theory.joint import check_known, joint, moved, value_of, without
 
+UNFOLDED = 1e-8  # a larger unfolding parameter means that branches pass without touching
 NEAR = 0.02  # an order parameter below this (natural units) is about to vanish
 
 
@@ -86,6 +87,10 @@ class _Singular:
     def special(self, y) -> float:
         raise NotImplementedError
 
+    def unfolded(self, y) -> bool:
+        """Whether the curve has gone on where there is no singular point of its kind."""
+        return False
+
 
 class _Folds(_Singular):
     kind, special_kind = "fold", "cusp"
@@ -125,6 +130,9 @@ class _BranchPoints(_Singular):
     def begin(self, x, params) -> np.ndarray:
         matrix, _ = self.matrices(x, params, self.problem.scale(x, params))
         return np.append(np.linalg.svd(matrix)[0][:, -1], 0.0)
+
+    def unfolded(self, y) -> bool:
+        return abs(float(y[2 * self.n])) > UNFOLDED
 
     def special(self, y) -> float:
         """Cubic coefficient of the bifurcation equation: zero at a tricritical point."""
@@ -248,10 +256,12 @@ def _curve(kind, event, parameter, span, problem, over, settings, callback) -> S
         points, end = [point], Status.MAX_STEPS
 
         def watch(a, b, length):
-            flipped = turned(problem, a.y[: equations.n], b.y[: equations.n])
+            flipped = _merged(equations, a, b)
             if flipped is not None:
                 # onto the mirror image, through the symmetric state; where other curves pass too
                 return "refine" if abs(a.y[flipped]) > NEAR else Status.TRICRITICAL_END
+            if equations.unfolded(b.y):
+                return Status.UNFOLDED
             if equations.special(a.y) * equations.special(b.y) < 0:
                 found = _locate(equations, a, b, equations.special, equations.special_kind)
                 special.extend([found] if found is not None else [])
@@ -268,6 +278,8 @@ def _curve(kind, event, parameter, span, problem, over, settings, callback) -> S
                 end = new
             else:
                 points.append(new)
+        if end is Status.UNFOLDED:
+            points.pop()
         if end is Status.TRICRITICAL_END:
             beyond = points.pop()
             special.append(_merging(equations, points, beyond))
@@ -286,9 +298,19 @@ def _curve(kind, event, parameter, span, problem, over, settings, callback) -> S
     )  # fmt: skip
 
 
+def _merged(equations, a: CurvePoint, b: CurvePoint) -> int | None:
+    """The unknown in which the state at a becomes, or passes to, its mirror image before b."""
+    n, problem = equations.n, equations.problem
+    x, new = a.y[:n], b.y[:n]
+    flipped = turned(problem, x, new)
+    if flipped is None and equations.kind == "fold":
+        flipped = faded(problem, x, new, a.scale[:n])
+    return flipped
+
+
 def _merging(equations, points: list[CurvePoint], beyond: CurvePoint) -> SpecialPoint:
     """Limit of the curve as the state becomes its own mirror image."""
-    k = turned(equations.problem, points[-1].y[: equations.n], beyond.y[: equations.n])
+    k = _merged(equations, points[-1], beyond)
     assert k is not None
     distances = np.array([abs(p.y[k]) for p in points])
     values, errors, state = {}, {}, {}

@@ -137,6 +137,7 @@ def lines(
     kinds: Iterable[str] | None = None,
     accuracy: float | None = None,
     callback: Callable[[dict], Any] | None = None,
+    elsewhere: bool = False,
 ) -> list[Line]:
     """Find what happens in one parameter, and trace all of it in a second one.
 
@@ -186,6 +187,7 @@ def lines(
     events = [e for e in events if kinds is None or e.kind in kinds]
     events.sort(key=lambda e: (e.kind != "first-order", e.value))
     traced = list(known)
+    unfolded = False
     for event, name in zip(events, named(events, found.branches), strict=True):
         if any(_passes(line, event, second) for line in traced):
             continue
@@ -197,8 +199,16 @@ def lines(
         except SpinodalError as error:
             why = str(error)
         if curve is not None and len(curve) < 2:
+            unfolded = unfolded or Status.UNFOLDED in curve.ends
             curve, why = None, _reason(curve)
         traced.append(Line(name.symbol, name.text, event, curve, why))
+    here = value_of(found.params, second)
+    if unfolded and not elsewhere:
+        # what takes the place of such a point is seen at another value only
+        aside = max(0.25 * low + 0.75 * high, 0.75 * low + 0.25 * high,
+                    key=lambda v: abs(v - here))  # fmt: skip
+        return lines(problem, parameters, over, span, params, at=aside, known=traced, kinds=kinds,
+                     accuracy=accuracy, callback=callback, elsewhere=True)  # fmt: skip
     return traced
 
 
