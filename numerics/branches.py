@@ -135,15 +135,20 @@ def _carry(problem: ProblemLike, values: dict[str, float], method: str) -> Solut
 
 
 def _fallback(problem: ProblemLike, values: dict[str, float]) -> Solution | None:
-    """A state of a more symmetric branch, where nothing else solves the equations."""
+    """A more symmetric state, where nothing else solves the equations."""
     everything = getattr(problem, "whole", None) or problem
+    starts = []
     for narrower in getattr(everything, "family", []):
-        if not set(narrower.unknowns) < set(problem.unknowns):
-            continue
-        known = solve(narrower, values, accuracy=LOOSE, refine=False, raise_on_failure=False)
-        if not known.status.usable:
-            continue
-        start = [known.state.get(u, 0.0) for u in problem.unknowns]
+        if set(narrower.unknowns) < set(problem.unknowns):
+            known = solve(narrower, values, accuracy=LOOSE, refine=False, raise_on_failure=False)
+            if known.status.usable:
+                starts.append([known.state.get(u, 0.0) for u in problem.unknowns])
+    for x in problem.starts(values):
+        # at zero, whatever can change its sign
+        flips = np.array([np.array_equal(problem.canonical(x * s), problem.canonical(x))
+                          for s in 1 - 2 * np.eye(len(x))])  # fmt: skip
+        starts += [np.where(flips, 0.0, x)] if np.any(flips) else []
+    for start in starts:
         if problem.in_domain(np.array(start), values):
             found = solve(problem, values, start, accuracy=LOOSE, refine=False,
                           raise_on_failure=False)  # fmt: skip
