@@ -75,6 +75,7 @@ def test_boundary(capsys, tmp_path):
         (["diagram", "landau", "--over", "r=0:1", "--set", "r=0.2"], "given twice"),
         (["branch", "landau", "--branch", "none", "--over", "r=0:1"], "no branch 'none'"),
         (["boundary", "landau", "--over", "r=0:1"], "--along NAME=LO:HI"),
+        (["diagram", "landau", "--over", "r=0:1", "--accuracy", "0"], "--accuracy 0"),
         (["boundary", "landau", "--over", "r=0.01:1", "--along", "r=0:1"], "must differ"),
         (["boundary", "attention", "--along", "omega=0.1:1.4"], "outside its domain"),
     ],

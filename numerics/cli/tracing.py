@@ -33,7 +33,7 @@ def branch(
     parameter, span = _range(over)
     declared, params = load_model(model, _with(settings, parameter, span[0]))
     check_branch(declared, branch)
-    _check(declared, parameter, span, settings)
+    _check(declared, parameter, span, settings, accuracy)
     with output.Progress(quiet=json) as progress:
         progress({"stage": "deriving and compiling (the first time takes longer)"})
         problem = compiled(declared, branch, params, [parameter])
@@ -66,7 +66,7 @@ def diagram(
 
     parameter, span = _range(over)
     declared, params = load_model(model, _with(settings, parameter, span[0]))
-    _check(declared, parameter, span, settings)
+    _check(declared, parameter, span, settings, accuracy)
     with output.Progress(quiet=json) as progress:
         progress({"stage": "deriving and compiling (the first time takes longer)"})
         problem = compiled(declared, None, params, [parameter])
@@ -112,7 +112,7 @@ def boundary(
         raise ParameterError("give the second parameter and its range with --along NAME=LO:HI")
     second, reach = _range(along, "--along")
     declared, _ = load_model(model, _with(settings, second, reach[0]))
-    _check(declared, second, reach, settings)
+    _check(declared, second, reach, settings, accuracy)
     pair, parameter, span = transition_range(declared, between, over, settings)
     if shared(second, parameter):
         raise ParameterError(f"{shared(second, parameter)} is both --over and --along; they must "
@@ -169,10 +169,14 @@ def _with(settings: list[str] | None, name: str, value: float) -> list[str]:
     return [*(settings or []), *(f"{k}={value!r}" for k in members(name) if k not in known)]
 
 
-def _check(declared: FreeEnergy, name: str, span, settings: list[str] | None) -> None:
-    from numerics.cli.inputs import parse_settings
+def _check(
+    declared: FreeEnergy, name: str, span, settings: list[str] | None, accuracy: float | None
+) -> None:
+    from numerics.cli.inputs import check_accuracy, parse_settings
     from theory.derive import check_values
 
+    if accuracy is not None:
+        check_accuracy(accuracy)
     fixed = parse_settings(settings)
     if shared(name, fixed):
         raise ParameterError(f"{shared(name, fixed)} is given twice: with --set and with a range")
