@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 import theory
+from numerics.mirror import flippable
 from numerics.problem import Problem, kernel_sources
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, belongs, failure, solve
@@ -114,7 +115,7 @@ def _carry(problem: ProblemLike, values: dict[str, float], method: str) -> Solut
                   method=method)  # fmt: skip
     if not belongs(state):
         return None
-    last, before, here, step = state, None, 0.0, 0.25
+    before, here, step = None, 0.0, 0.25
     while here < 1.0 and step > SHORTEST:
         there = min(1.0, here + step)
         point = {k: origin[k] + there * (values[k] - origin[k]) for k in values}
@@ -125,9 +126,9 @@ def _carry(problem: ProblemLike, values: dict[str, float], method: str) -> Solut
                     method="damped" if method == "damped" else "newton",
                     max_steps=PATIENCE if method != "damped" else None)  # fmt: skip
         if belongs(new):
-            before, last, here, step = (here, last), new, there, min(2 * step, 0.5)
-            state = new
-        elif before is not None and _vanishes(before, (here, last), (there, new)):
+            before = (here, state)
+            state, here, step = new, there, min(2 * step, 0.5)
+        elif before is not None and _vanishes(before, (here, state), (there, new)):
             return None
         else:
             step /= 2
@@ -144,9 +145,7 @@ def _fallback(problem: ProblemLike, values: dict[str, float]) -> Solution | None
             if known.status.usable:
                 starts.append([known.state.get(u, 0.0) for u in problem.unknowns])
     for x in problem.starts(values):
-        # at zero, whatever can change its sign
-        flips = np.array([np.array_equal(problem.canonical(x * s), problem.canonical(x))
-                          for s in 1 - 2 * np.eye(len(x))])  # fmt: skip
+        flips = flippable(problem, x)
         starts += [np.where(flips, 0.0, x)] if np.any(flips) else []
     for start in starts:
         if problem.in_domain(np.array(start), values):

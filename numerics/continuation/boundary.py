@@ -167,16 +167,16 @@ class _Run:
         coarse = self.equations if exact else self.equations.at(max(self.accuracy, LOOSE))
         sides = []
         for sign in (1.0, -1.0):
-            points, stop = self._stage(coarse, self.y, sign * np.eye(len(self.y))[-1], BLURRED[0])
+            y, toward = self.y, sign * np.eye(len(self.y))[-1]
+            points, stop = self._stage(coarse, y, toward, BLURRED[0])
             here = [refined(coarse, p, self.accuracy, self._held(p)) for p in points]
             if stop not in FINAL and not exact:
                 # what stopped it may be the noise of cheap rules
-                last = points[-1] if points else None
-                y, toward = (self.y, sign * np.eye(len(self.y))[-1]) if last is None else (
-                    last.y, last.tangent)  # fmt: skip
+                if points:
+                    y, toward = points[-1].y, points[-1].tangent
                 points, stop = self._stage(self.equations, y, toward, BLURRED[1])
                 here += [refined(self.equations, p, self.accuracy, self._held(p))
-                         for p in points[last is not None :]]  # fmt: skip
+                         for p in points[bool(here) :]]  # fmt: skip
             sides.append((here, stop))
         (up, end_up), (down, end_down) = sides
         if not up:
@@ -243,22 +243,14 @@ class _Run:
         widest = max(p.apart for p in points)
         merging = last.apart < (3 * NEAR if self.equations.exact else 0.2 * widest)
         if stop is Status.CRITICAL_END or (merging and stop is Status.STEP_TOO_SMALL):
-            values, errors = self._merged(points)
-            reason = self._kind(last)
             a, b = self.equations.problems
             (x, _), params = self.equations.split(last.y)
-            state = dict(zip(a.unknowns, x, strict=True))
             born = bicritical(
-                a,
-                b,
-                state,
-                params,
-                (self.first, self.second),
-                last.point.scale[-2:],
-                0.1 * self.accuracy,
-            )
-            if born is not None:
-                reason, (values, errors) = Status.BICRITICAL_END, born
+                a, b, dict(zip(a.unknowns, x, strict=True)), params, (self.first, self.second),
+                last.point.scale[-2:], 0.1 * self.accuracy,
+            )  # fmt: skip
+            reason = Status.BICRITICAL_END if born is not None else self._kind(last)
+            values, errors = born or self._merged(points)
             return {"reason": reason, "message": reason.message(), "values": values,
                     "errors": errors}  # fmt: skip
         if stop is Status.SPINODAL_END:

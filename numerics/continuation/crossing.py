@@ -273,7 +273,7 @@ def _anywhere(pair: _Pair, k: int, span, tell, points: int = 16) -> Solution | N
         tell({"stage": f"looking for {pair.names[k]}", "fraction": n / points,
               pair.parameter: float(value)})  # fmt: skip
         state = solve(
-            pair.problems[k], {**pair.params, pair.parameter: float(value)}, accuracy=SEARCH,
+            pair.problems[k], moved(pair.params, pair.parameter, float(value)), accuracy=SEARCH,
             refine=False, method="newton", max_steps=PATIENCE, raise_on_failure=False,
         )  # fmt: skip
         if belongs(state):

@@ -15,11 +15,11 @@ from scipy.optimize import brentq
 
 from numerics.continuation.conditions import condition_curve, difference, softening
 from numerics.continuation.event import Event
-from numerics.continuation.mirror import faded, turned
 from numerics.continuation.singular import SingularCurve, SpecialPoint
 from numerics.continuation.tracer import CurvePoint, Settings, correct, make_point, start, trace
 from numerics.continuation.transition import Transition
 from numerics.continuation.weights import limit
+from numerics.mirror import faded, turned
 from numerics.protocol import ProblemLike, check_move
 from numerics.solvers.derivatives import differentiable, parameter_slope, state_jacobian
 from numerics.status import Status

@@ -15,13 +15,13 @@ from numerics.continuation.event import Event
 from numerics.continuation.follow import Run, joined, labelled, prepare
 from numerics.continuation.landmarks import Trust, equalities
 from numerics.continuation.meetings import passes
-from numerics.continuation.mirror import image, turned
 from numerics.continuation.naming import EventName, named
 from numerics.continuation.probe import UserFunction
 from numerics.continuation.stability import embed, whole
 from numerics.continuation.switch import departure, into, leave, narrowest, prepared
 from numerics.continuation.tracer import Settings, correct
 from numerics.continuation.watch import BRANCHING
+from numerics.mirror import image, turned
 from numerics.protocol import ProblemLike
 from numerics.solvers import as_state, solve
 from numerics.solvers.deflation import deflated

@@ -11,7 +11,6 @@ import numpy as np
 from numerics.continuation.branch import Branch
 from numerics.continuation.equations import BranchEquations
 from numerics.continuation.event import Event
-from numerics.continuation.mirror import turned
 from numerics.continuation.probe import UserFunction
 from numerics.continuation.tracer import (
     Corrected,
@@ -23,6 +22,7 @@ from numerics.continuation.tracer import (
     trace,
 )
 from numerics.continuation.watch import BRANCHING, Jumped, Watcher
+from numerics.mirror import turned
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, as_state, belongs, solve
 from numerics.solvers.derivatives import differentiable

@@ -137,7 +137,6 @@ def lines(
     kinds: Iterable[str] | None = None,
     accuracy: float | None = None,
     callback: Callable[[dict], Any] | None = None,
-    elsewhere: bool = False,
 ) -> list[Line]:
     """Find what happens in one parameter, and trace all of it in a second one.
 
@@ -174,19 +173,34 @@ def lines(
     """
     first, second = map(joint, parameters)
     low, high = sorted(map(float, span))
+
+    def surveyed(value: float) -> Diagram:
+        given = moved(without(params or {}, first), second, value)
+        return survey(problem, first, over, given, accuracy=accuracy, callback=callback)
+
     if found is None:
         if at is None:
             default = value_of(getattr(problem, "defaults", {}), second, math.nan)
             at = default if low <= default <= high else 0.5 * (low + high)
-        given = moved(without(params or {}, first), second, at)
-        found = survey(problem, first, over, given, accuracy=accuracy,
-                       callback=callback)  # fmt: skip
+        found = surveyed(at)
+    traced = list(known)
+    options = (kinds, second, (low, high), over, accuracy, callback)
+    if _add(traced, found, *options):
+        # what takes the place of an unfolded point is seen at another value only
+        here = value_of(found.params, second)
+        aside = max(0.25 * low + 0.75 * high, 0.75 * low + 0.25 * high,
+                    key=lambda v: abs(v - here))  # fmt: skip
+        _add(traced, surveyed(aside), *options)
+    return traced
+
+
+def _add(traced: list[Line], found: Diagram, kinds, second, span, over, accuracy, callback) -> bool:
+    """Trace the events of a diagram through which no line passes; whether one was unfolded."""
     events = [*found.events]
     if not any(e.kind == "equality" for e in events):
         events += [e for b in found.branches for e in equalities(b)]
     events = [e for e in events if kinds is None or e.kind in kinds]
     events.sort(key=lambda e: (e.kind != "first-order", e.value))
-    traced = list(known)
     unfolded = False
     for event, name in zip(events, named(events, found.branches), strict=True):
         if any(_passes(line, event, second) for line in traced):
@@ -195,21 +209,14 @@ def lines(
             callback({"stage": f"tracing {name.symbol}"})
         curve, why = None, ""
         try:
-            curve = _trace(event, found, second, (low, high), over, accuracy, callback)
+            curve = _trace(event, found, second, span, over, accuracy, callback)
         except SpinodalError as error:
             why = str(error)
         if curve is not None and len(curve) < 2:
             unfolded = unfolded or Status.UNFOLDED in curve.ends
             curve, why = None, _reason(curve)
         traced.append(Line(name.symbol, name.text, event, curve, why))
-    here = value_of(found.params, second)
-    if unfolded and not elsewhere:
-        # what takes the place of such a point is seen at another value only
-        aside = max(0.25 * low + 0.75 * high, 0.75 * low + 0.25 * high,
-                    key=lambda v: abs(v - here))  # fmt: skip
-        return lines(problem, parameters, over, span, params, at=aside, known=traced, kinds=kinds,
-                     accuracy=accuracy, callback=callback, elsewhere=True)  # fmt: skip
-    return traced
+    return unfolded
 
 
 def _kind(status: Status) -> str:

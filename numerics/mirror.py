@@ -21,12 +21,17 @@ def turned(problem: ProblemLike, x: np.ndarray, new: np.ndarray) -> int | None:
     return int(flips[np.argmax(np.abs(x[flips]))]) if len(flips) else None
 
 
+def flippable(problem: ProblemLike, x: np.ndarray) -> np.ndarray:
+    """Which unknowns can change their signs, one at a time, to a mirror image of the state."""
+    return np.array([
+        np.array_equal(problem.canonical(x * signs), problem.canonical(x))
+        for signs in 1 - 2 * np.eye(len(x))
+    ], dtype=bool)  # fmt: skip
+
+
 def faded(problem: ProblemLike, x: np.ndarray, new: np.ndarray, scale: np.ndarray) -> int | None:
     """The unknown that has come to zero, where a state is its own mirror image."""
     # a cubic leaves it at the third root of the corrector's tolerance
-    for k in np.flatnonzero((np.abs(x) > 5e-3 * scale) & (np.abs(new) < 5e-3 * scale)):
-        image = x.copy()
-        image[k] *= -1
-        if np.array_equal(problem.canonical(image), problem.canonical(x)):
-            return int(k)
-    return None
+    near = (np.abs(x) > 5e-3 * scale) & (np.abs(new) < 5e-3 * scale)
+    found = np.flatnonzero(near & flippable(problem, x)) if np.any(near) else []
+    return int(found[0]) if len(found) else None
