@@ -26,9 +26,10 @@ def branch(
     out: o.Out = None,
 ) -> int:
     """Follow one branch in a parameter, through folds, with its stability and events."""
-    from numerics.branches import compiled, locate
+    from numerics.branches import compiled
     from numerics.cli.inputs import check_branch, load_model
     from numerics.continuation import follow
+    from numerics.continuation.survey import somewhere
 
     parameter, span = _range(over)
     declared, params = load_model(model, _with(settings, parameter, span[0]))
@@ -37,7 +38,12 @@ def branch(
     with output.Progress(quiet=json) as progress:
         progress({"stage": "deriving and compiling (the first time takes longer)"})
         problem = compiled(declared, branch, params, [parameter])
-        start = _somewhere(problem, locate, params, parameter, span)
+        start = somewhere(problem, without(params, parameter), parameter, span)
+        if start is None:
+            raise ModelError(
+                f"{problem.name}: the branch {problem.branch or ''} was found nowhere for "
+                f"{parameter} in [{span[0]:g}, {span[1]:g}]; try another range"
+            )
         found = follow(problem, start, parameter, span, both=True, accuracy=accuracy,
                        callback=progress)  # fmt: skip
     tables.emit_branches([found], found.events, json=json, data=found.to_dict())
@@ -182,25 +188,6 @@ def _check(
         raise ParameterError(f"{shared(name, fixed)} is given twice: with --set and with a range")
     for end in span:
         check_values(declared, moved(fixed, name, end))
-
-
-def _somewhere(problem, locate, params, parameter: str, span):
-    """A state on the branch at the first of several values where it exists."""
-    from numerics.solvers import belongs
-
-    low, high = span
-    default = value_of(problem.defaults, parameter, low)
-    values = [v for v in (default,) if low <= v <= high]
-    values += [low + f * (high - low) for f in (0.5, 0.0, 1.0, 0.25, 0.75)]
-    for value in values:
-        state = locate(problem, moved(params, parameter, value), accuracy=1e-5, refine=False,
-                       raise_on_failure=False)  # fmt: skip
-        if belongs(state):
-            return state
-    raise ModelError(
-        f"{problem.name}: the branch {problem.branch or ''} was found nowhere for {parameter} in "
-        f"[{low:g}, {high:g}]; try another range"
-    )
 
 
 def _first(declared, params, pair, parameter, span, second, reach, progress):
