@@ -7,7 +7,7 @@ from types import ModuleType
 
 import numpy as np
 
-from numerics.quadrature import planar, sampled, smooth
+from numerics.quadrature import lines, planar, plane, sampled, smooth
 from numerics.quadrature.moments import Moments, covariance_root
 from numerics.quadrature.nodes import NodeRule, SobolRule
 from theory.errors import DomainError
@@ -32,7 +32,7 @@ class Integrator:
         self.module, self.rule, self.name = module, rule, name
         self.groups = module.GROUPS
         self._memo: dict[tuple, Moments] = {}
-        self._sums: dict[tuple, planar.Sums] = {}
+        self._sums: dict[tuple, lines.Sums] = {}
 
     @property
     def smooth(self) -> bool:
@@ -119,17 +119,28 @@ class Integrator:
             total += np.abs(moved - hats)
         return hats, total
 
-    def _rungs(self, k, c, spec, count) -> Callable[[int], planar.Sums]:
-        """Rules of the planar ladder at one state; each is applied once."""
+    def _planar(self, k, c, spec, target, estimate, count) -> Moments:
+        """The plane of proximal points where its error meets the target, else line by line."""
         group = self.groups[k]
-        kernels = planar.Kernels(self.module, group["context"], count, f"_{k}")
+        sizes = group["context"], group["features"], count
+        kernels, always = planar.Kernels(self.module, *sizes, f"_{k}"), group["moments"]
+        found = plane.integrate(kernels, spec, c, target, estimate, always)
+        if found is not None and (not estimate or found.relative_error <= target):
+            return found
+        other = lines.integrate(self._rungs(k, c, spec, kernels), target, estimate, always)
+        if found is None or other.relative_error < found.relative_error:
+            return other
+        return found
 
-        def rule(level: int) -> planar.Sums:
-            key = (k, c.tobytes(), level, count)
+    def _rungs(self, k, c, spec, kernels) -> Callable[[int], lines.Sums]:
+        """Rules of the ladder of lines at one state; each is applied once."""
+
+        def rule(level: int) -> lines.Sums:
+            key = (k, c.tobytes(), level, kernels.moments)
             if key not in self._sums:
                 if len(self._sums) > 32:
                     self._sums.pop(next(iter(self._sums)))
-                self._sums[key] = planar.apply(kernels, spec, c, planar.LADDER[level])
+                self._sums[key] = lines.apply(kernels, spec, c, lines.LADDER[level])
             return self._sums[key]
 
         return rule
@@ -152,8 +163,7 @@ class Integrator:
         if kind == "planar" and self.rule is None:
             spec = planar.specification(group, mean, covariance, response)
             if spec is not None:
-                rungs = self._rungs(k, c, spec, count)
-                return planar.integrate(rungs, target, estimate, always)
+                return self._planar(k, c, spec, target, estimate, count)
         root = covariance_root(covariance)
         if kind == "smooth":
             kernel = getattr(module, f"smooth_sums_{k}")

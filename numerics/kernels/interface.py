@@ -29,6 +29,26 @@ def derivatives(u, v, ctx) -> tuple[float, float, float, float, float, float]:
     _generated("derivatives")
 
 
+def features(u, v, tab) -> None:
+    """Fill ``tab`` with what depends on the proximal point alone."""
+    _generated("features")
+
+
+def slopes_of_features(u, v, tab, ctx) -> tuple[float, float]:
+    """Gradient of the loss from the features of (u, v)."""
+    _generated("slopes_of_features")
+
+
+def of_features(u, v, tab, ctx) -> tuple[float, float, float, float, float]:
+    """Gradient (u, v) and Hessian (uu, uv, vv) of the loss from the features of (u, v)."""
+    _generated("of_features")
+
+
+def moments_of_features(a, b, u, v, tab, ctx, out) -> None:
+    """`moments` from the features of (u, v)."""
+    _generated("moments_of_features")
+
+
 def moments(a, b, u, v, ctx, out) -> None:
     """Integrands at the fields (a, b) with proximal point (u, v)."""
     _generated("moments")

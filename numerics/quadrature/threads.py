@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+
+RANGES = 16  # whatever the number of threads: rows may lend their jumps to the next in a range
 
 
 def workers() -> int:
@@ -21,10 +24,10 @@ def pool(threads: int) -> ThreadPoolExecutor:
 
 def in_ranges(part: Callable[[int, int], None], rows: int) -> None:
     """Call ``part(first, last)`` over ranges that cover ``rows``."""
+    edges = [rows * i // RANGES for i in range(RANGES + 1)]
     threads = workers()
     if threads == 1:
-        part(0, rows)
+        for first, last in itertools.pairwise(edges):
+            part(first, last)
         return
-    chunks = 4 * threads
-    edges = [rows * i // chunks for i in range(chunks + 1)]
     list(pool(threads).map(part, edges[:-1], edges[1:]))

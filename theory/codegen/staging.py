@@ -19,14 +19,18 @@ class Hoister:
     ----------
     inner : iterable of Symbol
         Variables of the inner loops.
+    name : str
+        Of the array.
+    known : iterable of Symbol
+        Outer variables that inner functions have at hand: alone, they need no entry.
     """
 
-    def __init__(self, inner):
-        self.inner = frozenset(inner)
+    def __init__(self, inner, name: str = "ctx", known=()):
+        self.inner, self.name, self.known = frozenset(inner), name, frozenset(known)
         self.entries: dict[sp.Expr, sp.Symbol] = {}
 
     def __call__(self, expression: sp.Expr) -> sp.Expr:
-        if expression.is_number:
+        if expression.is_number or expression in self.known:
             return expression
         if not expression.free_symbols & self.inner:
             return self._entry(expression)
@@ -41,7 +45,7 @@ class Hoister:
 
     def _entry(self, expression):
         if expression not in self.entries:
-            self.entries[expression] = sp.Symbol(f"ctx[{len(self.entries)}]", real=True)
+            self.entries[expression] = sp.Symbol(f"{self.name}[{len(self.entries)}]", real=True)
         return self.entries[expression]
 
     @property

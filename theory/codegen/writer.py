@@ -205,9 +205,23 @@ def _planar(group: Group, system, names):
         inside | {x: x.name for x in second},
         ["_l, _l_u, _l_v, l_uu, l_uv, l_vv = derivatives(u, v, ctx)"],
     )  # fmt: skip
+    tab = Hoister([a, b, *second, *hoist.entries.values()], "tab", (u, v))
+    featured, moments = [tab(s) for s in hoisted], [tab(f) for f in integrands]
+    text += function("features", "u, v, tab", *_filled(tab), inside)
+    inside |= tab.names
+    text += function("slopes_of_features", "u, v, tab, ctx", ["l_u", "l_v"], featured[:2],
+                     inside, returns=True)  # fmt: skip
+    text += function("of_features", "u, v, tab, ctx", ["l_u", "l_v", "l_uu", "l_uv", "l_vv"],
+                     featured, inside, returns=True)  # fmt: skip
+    text += _integrands(
+        "moments_of_features", "a, b, u, v, tab, ctx, out", group, moments,
+        inside | {x: x.name for x in second},
+        ["l_u, l_v, l_uu, l_uv, l_vv = of_features(u, v, tab, ctx)"],
+    )  # fmt: skip
     order = [list(group.variables).index(x) for x in (*plan.source, *plan.field)]
     return text, {
         "context": max(1, len(hoist.entries)),
+        "features": max(1, len(tab.entries)),
         "order": order,
         "rotation": [[float(x) for x in plan.rotation.row(i)] for i in range(2)],
         "mirrored": _mirrored(group, system, plan),

@@ -26,6 +26,7 @@ from numerics.kernels.envelope import (
     spacing,
     tabulate,
 )
+from numerics.kernels.fold import opening
 from numerics.kernels.interface import context, derivatives, loss, moments
 from numerics.kernels.minima import minimise
 
@@ -140,13 +141,6 @@ def line(b, mean, sd, Va, Vb, x, w, reach, wide, nodes, n, ctx, weight, out, sum
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def opening(b, Va, Vb, ctx):
-    """da/du at u = 0: negative where the proximal point jumps across zero."""
-    _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, b, ctx)
-    return 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv))
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def opening_roots(start, step, samples, along_b, zu, zv, Va, Vb, c, n_context, roots):
     """Sign changes of `opening` in b (at fixed zu) or in zu (at b = 0); returns their number."""
     ctx = np.empty(n_context)
@@ -217,7 +211,7 @@ def transverse(middle, centre, field, roots, edges, bx, bw, gx, gw, reach, Va, c
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def planar_sums(first, last, zus, zvs, zweights, field, response, bx, bw, gx, gw, x, w, split,
+def line_sums(first, last, zus, zvs, zweights, field, response, bx, bw, gx, gw, x, w, split,
                 reach, wide, c, n_context, n_moments, sums, sizes, lost):  # fmt: skip
     """Rows ``first:last`` of the sums, one row for each pair of sources.
 

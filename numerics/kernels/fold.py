@@ -1,0 +1,377 @@
+"""The lens of proximal points that are no global minima, where the proximal point jumps at zero.
+
+For an even loss a jump opens at H = 0 where ``det d(a, b)/d(u, v) < 0``. On the lines b = const it
+leads from (uL, vL) to (uR, vR), two minima of equal energy (Maxwell), and the points between are
+passed over: a smooth body that closes in two cusps at +-b*, where the two minima become one. With
+b = b* sin(phi), and straight chords from one side to the other, everything is analytic.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from numerics.kernels.envelope import maxwell, settle
+from numerics.kernels.interface import context, derivatives, moments
+from numerics.kernels.minima import minimise
+
+SAMPLES = 16  # segments of a chord whose paths are measured
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def opening(b, Va, Vb, ctx):
+    """da/du at u = 0: negative where the proximal point jumps across zero."""
+    _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, b, ctx)
+    return 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def tangent(jump, u, v, Va, Vb, ctx):
+    """d(u, v)/db of one side of the jump, along the line of jumps."""
+    rise = -(jump[5] - jump[3]) / (Vb * (jump[4] - jump[2]))  # da/db / Va
+    _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(u, v, ctx)
+    h_uu, h_vv = 1.0 / Va + l_uu, 1.0 / Vb + l_vv
+    det = h_uu * h_vv - l_uv * l_uv
+    return (h_vv * rise - l_uv / Vb) / det, (h_uu / Vb - l_uv * rise) / det
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def follow(jump, b, Va, Vb, ctx, found):
+    """The jump on the line b, from one on a line nearby; whether there is one."""
+    shift = b - jump[0]
+    slope = -Va * (jump[5] - jump[3]) / (Vb * (jump[4] - jump[2]))
+    uL_b, vL_b = tangent(jump, jump[2], jump[3], Va, Vb, ctx)
+    uR_b, vR_b = tangent(jump, jump[4], jump[5], Va, Vb, ctx)
+    a, uL, vL, uR, vR, status = maxwell(
+        jump[1] + slope * shift,
+        b,
+        jump[2] + uL_b * shift,
+        jump[3] + vL_b * shift,
+        jump[4] + uR_b * shift,
+        jump[5] + vR_b * shift,
+        Va,
+        Vb,
+        ctx,
+    )
+    found[0], found[1], found[2], found[3], found[4], found[5] = b, a, uL, vL, uR, vR
+    return status == 1 and uR - uL > 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def advance(jump, b, Va, Vb, ctx, found):
+    """`follow` in as many steps as it takes."""
+    trial, reached = jump.copy(), jump.copy()
+    step = b - jump[0]
+    for _ in range(30):
+        step = min(step, b - reached[0])
+        if follow(reached, reached[0] + step, Va, Vb, ctx, trial):
+            reached[:] = trial
+            if reached[0] >= b:
+                found[:] = reached
+                return True
+        else:
+            step *= 0.5
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def close(limit, cusp, Va, Vb, ctx, jumps):
+    """b at the cusp that ends the lens; 0 without a jump; negative where it is not closed.
+
+    The square of the jump's width vanishes linearly at a cusp. ``jumps[0]`` becomes the jump at
+    b = 0, and ``cusp`` a first guess. Otherwise ``-b`` of the last jump found: that at ``limit``,
+    or the last before another minimum comes in between.
+    """
+    cusp[1] = 0.0
+    u, v, value = minimise(0.0, 0.0, 0.5, 0.0, Va, Vb, 1e-12, ctx)
+    if abs(u) < 1e-9:
+        return 0.0
+    if u < 0.0:
+        u, v = -u, -v
+    jumps[0, 0], jumps[0, 1] = 0.0, 0.0
+    jumps[0, 2], jumps[0, 3], jumps[0, 4], jumps[0, 5] = -u, -v, u, v
+    last, trial = jumps[0].copy(), np.empty(6)
+    wide, width = 4.0 * u * u, 4.0 * u * u
+    step = limit / 6.0
+    for _ in range(100):
+        b = min(last[0] + step, limit)
+        found = follow(last, b, Va, Vb, ctx, trial)
+        new = (trial[4] - trial[2]) * (trial[4] - trial[2])
+        if not found or new > 4.0 * width:
+            step *= 0.4
+            if step < 1e-6 * limit:
+                return -last[0]
+            continue
+        if b >= limit:
+            return -limit
+        slope = (width - new) / (b - last[0])
+        end = b + new / slope if slope > 0.0 else np.inf
+        width = new
+        last[:] = trial
+        if end < limit and width < 0.03 * wide:
+            cusp[0], cusp[1] = 0.5 * (trial[2] + trial[4]), end
+            cusp[2] = 0.5 * (trial[3] + trial[5])
+            return end
+        step = min(2.0 * step, 0.7 * (end - b))
+    return -last[0]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def opening_at(u, b, v, Va, Vb, ctx):
+    """da/du along the line b at u, with v(u) started at v: (da/du, v, a)."""
+    v, l_u, _tilt, curvature, regular = settle(u, v, b, Vb, 0.3, 1e-11, ctx)
+    return 1.0 + Va * curvature if regular else np.nan, v, u + Va * l_u
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def polish(cusp, limit, Va, Vb, ctx):
+    """Newton for the cusp, ``da/du = d2a/du2 = 0``; whether it has converged below ``limit``.
+
+    ``cusp`` holds u, b, v, and on return also half the width of the jump in units of
+    ``sqrt(b* - b)`` and the drift du/db of its middle.
+    """
+    h = 2e-3
+    u, b, v = cusp[0], cusp[1], cusp[2]
+    for _ in range(12):
+        mid, v, _a = opening_at(u, b, v, Va, Vb, ctx)
+        right, _v, _a = opening_at(u + h, b, v, Va, Vb, ctx)
+        left, _v, _a = opening_at(u - h, b, v, Va, Vb, ctx)
+        above, _v, _a = opening_at(u, b + h, v, Va, Vb, ctx)
+        below, _v, _a = opening_at(u, b - h, v, Va, Vb, ctx)
+        pp, _v, _a = opening_at(u + h, b + h, v, Va, Vb, ctx)
+        mp, _v, _a = opening_at(u - h, b + h, v, Va, Vb, ctx)
+        pm, _v, _a = opening_at(u + h, b - h, v, Va, Vb, ctx)
+        mm, _v, _a = opening_at(u - h, b - h, v, Va, Vb, ctx)
+        r_u, r_b = (right - left) / (2 * h), (above - below) / (2 * h)
+        r_uu, r_ub = (right - 2 * mid + left) / (h * h), (pp - mp - pm + mm) / (4 * h * h)
+        det = r_u * r_ub - r_b * r_uu
+        du, db = -(r_ub * mid - r_b * r_u) / det, -(r_u * r_u - r_uu * mid) / det
+        if not (abs(du) < 0.3 and abs(db) < 0.3):
+            return False
+        u, b = u + du, b + db
+        if abs(du) + abs(db) < 1e-6:
+            cusp[0], cusp[1], cusp[2] = u, b, v
+            ratio = 6.0 * r_b / r_uu
+            cusp[3], cusp[4] = math.sqrt(max(ratio, 0.0)), -r_ub / r_uu
+            return ratio > 0.0 and 0.0 < b < limit
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
+    """Jumps at ``b = b* sin((k + 1/2) pi / 2 lines)``, followed from the cusp inwards.
+
+    Both sides are one analytic function of the angle, extrapolated from one line to the next.
+    False where ``cusp`` leads to none below ``limit``, or a jump is lost.
+    """
+    if not polish(cusp, limit, Va, Vb, ctx):
+        return False
+    step = 0.5 * math.pi / lines
+    for k in range(lines - 1, -1, -1):
+        b = cusp[1] * math.sin((k + 0.5) * step)
+        jump = jumps[k]
+        if k > lines - 3:
+            middle = cusp[0] + cusp[4] * (b - cusp[1])
+            half = cusp[3] * math.sqrt(cusp[1] - b)
+            uL, vL, uR, vR = middle - half, cusp[2], middle + half, cusp[2]
+        elif k == lines - 3:
+            p, q = jumps[k + 1], jumps[k + 2]
+            uL, vL = 2.0 * p[2] - q[2], 2.0 * p[3] - q[3]
+            uR, vR = 2.0 * p[4] - q[4], 2.0 * p[5] - q[5]
+        else:
+            p, q, s = jumps[k + 1], jumps[k + 2], jumps[k + 3]
+            uL, vL = 3.0 * (p[2] - q[2]) + s[2], 3.0 * (p[3] - q[3]) + s[3]
+            uR, vR = 3.0 * (p[4] - q[4]) + s[4], 3.0 * (p[5] - q[5]) + s[5]
+        # near the cusp minima are flat, and the field must fit them
+        _r, vL, aL = opening_at(uL, b, vL, Va, Vb, ctx)
+        _r, vR, aR = opening_at(uR, b, vR, Va, Vb, ctx)
+        a = 0.5 * (aL + aR)
+        a, uL, vL, uR, vR, status = maxwell(a, b, uL, vL, uR, vR, Va, Vb, ctx)
+        jump[0], jump[1], jump[2], jump[3], jump[4], jump[5] = b, a, uL, vL, uR, vR
+        if status != 1 or not uR > uL:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def lens(limit, lines, cusp, Va, Vb, ctx, jumps):
+    """Jumps on ``lines`` lines of the half b > 0: where the lens ends, and the number of jumps.
+
+    The end is b* at its cusp, the lines at ``b* sin((k + 1/2) pi / 2 lines)``; ``-b`` where it is
+    followed to b only, the lines at ``b (k + 1/2) / lines``; zero if nothing jumps at b = 0.
+
+    Parameters
+    ----------
+    cusp : (5,) array
+        See `polish`; the cusp of a lens nearby, if ``cusp[1] > 0``.
+    jumps : (lines + 1, 6) array
+        Filled with b, a, uL, vL, uR, vR.
+    """
+    if not opening(0.0, Va, Vb, ctx) < 0.0:
+        return 0.0, 0
+    if cusp[1] > 0.0 and from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
+        return cusp[1], lines
+    edge = close(limit, cusp, Va, Vb, ctx, jumps)
+    if edge == 0.0:
+        return 0.0, 0
+    if edge > 0.0:
+        if from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
+            return cusp[1], lines
+        edge = close(limit, cusp, Va, Vb, ctx, jumps)
+    cusp[1] = 0.0
+    for k in range(lines):
+        share = math.sin((k + 0.5) * 0.5 * math.pi / lines) if edge > 0.0 else (k + 0.5) / lines
+        if not advance(jumps[max(k - 1, 0)], abs(edge) * share, Va, Vb, ctx, jumps[k]):
+            return edge, k
+    return edge, lines
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def explained(u, b, edge, jumps, count):
+    """Whether the point u on the line b is one that a jump of the lens passes over."""
+    if count < 2:
+        return False
+    if b < 0.0:
+        u, b = -u, -b
+    slack = 0.05 * (jumps[0, 4] - jumps[0, 2]) + 0.01
+    if b > abs(edge) * 1.02 + slack:
+        return False
+    k = 0
+    while k < count - 2 and jumps[k + 1, 0] < b:
+        k += 1
+    s = min((b - jumps[k, 0]) / (jumps[k + 1, 0] - jumps[k, 0]), 1.0)
+    left = jumps[k, 2] + s * (jumps[k + 1, 2] - jumps[k, 2])
+    right = jumps[k, 4] + s * (jumps[k + 1, 4] - jumps[k, 4])
+    return left - slack < u < right + slack
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def chord_panels(jump, sign, middle, centre, field, reach, wide, Va, Vb, ctx, starts, ends):
+    """Panels of a chord, of about equal lengths of the fields' path; their number.
+
+    Lengths are in standard deviations; segments beyond the reach of the density are left out.
+    ``sign`` -1 is the chord's mirror image.
+    """
+    count, begin, first = 0, 0.0, 0
+    lengths = np.zeros(SAMPLES + 1)
+    x0, y0 = 0.0, 0.0
+    near = False
+    for i in range(SAMPLES + 2):
+        inside, length = False, 0.0
+        if i <= SAMPLES:
+            s = i / SAMPLES
+            u, v = jump[2] + s * (jump[4] - jump[2]), jump[3] + s * (jump[5] - jump[3])
+            _l, l_u, l_v, _a, _b, _c = derivatives(u, v, ctx)
+            x = (sign * (v + Vb * l_v) - middle) / field[3]
+            y = (sign * (u + Va * l_u) - centre - field[7] * x) / field[8]
+            length = math.sqrt((x - x0) * (x - x0) + (y - y0) * (y - y0))
+            crossing = (x * x0 < 0.0) or (y * y0 < 0.0)
+            inside = min(x * x + y * y, x0 * x0 + y0 * y0) < reach * reach or crossing
+            x0, y0 = x, y
+        if i > 0 and inside:
+            if not near:
+                first, near = i - 1, True
+                lengths[first] = 0.0
+            lengths[i] = lengths[i - 1] + length
+        elif near:
+            # a run of segments ends at the point i - 1
+            near = False
+            last = i - 1
+            total = lengths[last]
+            panels = min(int(total / wide) + 1, len(starts) - count)
+            begin, k = first / SAMPLES, first
+            for p in range(panels):
+                target = total * (p + 1) / panels
+                while k < last - 1 and lengths[k + 1] < target:
+                    k += 1
+                part = (target - lengths[k]) / max(lengths[k + 1] - lengths[k], 1e-300)
+                end = (k + min(part, 1.0)) / SAMPLES if p < panels - 1 else last / SAMPLES
+                starts[count], ends[count] = begin, end
+                count += 1
+                begin = end
+    return count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def beyond(b, mean, sd):
+    """Gaussian mass outside of [-b, b]."""
+    scale = 1.0 / (math.sqrt(2.0) * sd)
+    return 0.5 * (math.erfc((b - mean) * scale) + math.erfc((b + mean) * scale))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fold_sums(first, last, zus, zvs, zweights, reaches, lines, wide, field, response, x, w, half,
+              c, n_context, n_moments, sums, sizes, checks):  # fmt: skip
+    """Rows ``first:last`` of the integrals over the lens, one row for each pair of sources.
+
+    Parameters
+    ----------
+    zus, zvs, zweights, reaches : arrays
+        Sources, their weights, and the range of the density for each, in standard deviations.
+    lines, wide : arrays
+        For each row: lines b = const across half of the lens, and the length of the fields' path in
+        one panel of a chord, in standard deviations.
+    x, w, half : arrays
+        Rule on [0, 1] for panels of the chords, and the weights of one of half the order.
+    sums : (rows, 3, moments) array, filled with the sums, those over every other line (twice), and
+        those by the rule of half the order
+    sizes : (rows, moments) array, filled with sums of magnitudes
+    checks : (rows, 2) array, filled with the mass, which is zero for a lens whose jumps are all
+        found, and the mass beyond the lines to which they could be followed
+    """  # fmt: skip
+    Va, Vb = response[0], response[1]
+    ctx, out = np.empty(n_context), np.empty(n_moments)
+    cusp, jumps = np.zeros(5), np.empty((np.max(lines) + 1, 6))
+    starts, ends = np.empty(48), np.empty(48)
+    for row in range(first, last):
+        zu, zv = zus[row], zvs[row]
+        context(zu, zv, c, ctx)
+        sums[row], sizes[row], checks[row] = 0.0, 0.0, 0.0
+        middle = field[0] + field[1] * zu + field[2] * zv
+        limit = abs(middle) + (reaches[row] + 1.5) * field[3]
+        edge, count = lens(limit, lines[row], cusp, Va, Vb, ctx, jumps)
+        if edge == 0.0:
+            continue
+        if count < lines[row] or (edge < 0.0 and edge > -limit):
+            last = jumps[count - 1, 0] if 0 < count < lines[row] else -edge * (count > 0)
+            checks[row, 1] = zweights[row] * beyond(last, middle, field[3])
+        centre = field[4] + field[5] * zu + field[6] * zv
+        norm = zweights[row] / (2.0 * math.pi * field[3] * field[8])
+        reach = reaches[row] * reaches[row]
+        for k in range(count):
+            if edge > 0.0:  # an analytic periodic function of phi
+                step = 0.5 * math.pi / lines[row]
+                share = step * edge * math.cos((k + 0.5) * step)
+            else:
+                share = -edge / lines[row]
+            uL, vL, uR, vR = jumps[k, 2], jumps[k, 3], jumps[k, 4], jumps[k, 5]
+            uL_b, vL_b = tangent(jumps[k], uL, vL, Va, Vb, ctx)
+            uR_b, vR_b = tangent(jumps[k], uR, vR, Va, Vb, ctx)
+            for side in range(2):
+                sign = 1.0 - 2.0 * side
+                panels = chord_panels(jumps[k], sign, middle, centre, field, reaches[row],
+                                      wide[row], Va, Vb, ctx, starts, ends)  # fmt: skip
+                for i in range(panels * len(x)):
+                    p, q = i // len(x), i % len(x)
+                    s = starts[p] + (ends[p] - starts[p]) * x[q]
+                    u, v = uL + s * (uR - uL), vL + s * (vR - vL)
+                    u_b, v_b = uL_b + s * (uR_b - uL_b), vL_b + s * (vR_b - vL_b)
+                    area = share * (ends[p] - starts[p]) * ((uR - uL) * v_b - (vR - vL) * u_b)
+                    _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(u, v, ctx)
+                    det = (1.0 + Va * l_uu) * (1.0 + Vb * l_vv) - Va * Vb * l_uv * l_uv
+                    fa, fb = sign * (u + Va * l_u), sign * (v + Vb * l_v)
+                    xi = (fb - middle) / field[3]
+                    eta = (fa - centre - field[7] * xi) / field[8]
+                    t = xi * xi + eta * eta
+                    if t > reach:
+                        continue
+                    weight = norm * area * det * math.exp(-0.5 * t)
+                    checks[row, 0] += weight * w[q]
+                    moments(fa, fb, sign * u, sign * v, ctx, out)
+                    for m in range(n_moments):
+                        term = weight * out[m]
+                        sums[row, 0, m] += w[q] * term
+                        sizes[row, m] += abs(w[q] * term)
+                        if (k + side) % 2 == 0:
+                            sums[row, 1, m] += 2.0 * w[q] * term
+                        sums[row, 2, m] += half[q] * term
