@@ -58,7 +58,7 @@ def rule_for(target: float) -> Rule:
     """The rule that usually meets a relative accuracy."""
     digits = math.log(1.0 / min(max(target, 1e-13), 1e-2))
     return Rule(
-        reach=math.sqrt(2.0 * digits + 14.0),
+        reach=math.sqrt(2.0 * digits + 22.0),
         digits=digits + 6.5,
         zu=4.9 / (digits + 2.5),
         zv=10.5 / (digits + 3.5),
@@ -238,6 +238,8 @@ def fold_sources(kernels: Kernels, spec: Specification, c, rule: Rule):
     Nodes, weights, and the weights of half the order in zu, and of every other zv.
     """
     x, w, half = clenshaw_curtis(rule.fold)
+    # the width of zu given the field
+    narrow = 1.0 / math.hypot(1.0 / spec.deviation[0], spec.field[5] / spec.field[8])
     sd, roots, ctx = spec.deviation[0], np.empty(8), np.empty(kernels.context)
     columns = []
     for z, weight, even in zip(*lattice(rule.zv, rule.reach, spec.mirrored[1]), strict=True):
@@ -251,11 +253,13 @@ def fold_sources(kernels: Kernels, spec: Specification, c, rule: Rule):
             kernels.fill_context(0.5 * (left + right), zv, c, ctx)
             if not (right > left and kernels.opening(0.0, *spec.response, ctx) < 0.0):
                 continue
-            zu = left + (right - left) * x
-            density = (right - left) * np.exp(-0.5 * (zu / sd) ** 2) / (sd * math.sqrt(2 * math.pi))
+            panels = math.ceil((right - left) / (1.2 * rule.reach * narrow))
+            h = (right - left) / panels
+            zu = (left + h * (np.arange(panels)[:, None] + x)).ravel()
+            density = h * np.exp(-0.5 * (zu / sd) ** 2) / (sd * math.sqrt(2 * math.pi))
             density *= 2.0 if spec.mirrored[0] else 1.0
-            columns.append((zu, np.full(len(x), zv), weight * density * w, weight * density * half,
-                            even * density * w))  # fmt: skip
+            fine, coarse = density * np.tile(w, panels), density * np.tile(half, panels)
+            columns.append((zu, np.full(len(zu), zv), weight * fine, weight * coarse, even * fine))
     if not columns:
         return (np.empty(0),) * 5
     return tuple(np.concatenate(column) for column in zip(*columns, strict=True))
@@ -292,7 +296,7 @@ def integrate(
             return Moments(values, np.full(len(values), np.nan), sizes, points, lost)
         shared, single, worst = errors(parts, sizes, always)
         scale = np.maximum(sizes, 1e-300)
-        missing = [10.0 * part.missing for part in parts]
+        missing = [30.0 * part.missing for part in parts]
         shared += sum(missing)
         relative = np.where(np.arange(len(values)) < always, shared, np.maximum(single, shared))
         new = Moments(values, (relative + lost + 2e-14) * scale, sizes, points, lost)
