@@ -15,7 +15,8 @@ from numerics.kernels.envelope import maxwell, settle
 from numerics.kernels.interface import context, derivatives, moments
 from numerics.kernels.minima import minimise
 
-SAMPLES = 16  # segments of a chord whose paths are measured
+JUMP = 11  # numbers that describe one jump
+SAMPLES = 10  # segments of a chord whose paths are measured
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -26,9 +27,8 @@ def opening(b, Va, Vb, ctx):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def tangent(jump, u, v, Va, Vb, ctx):
-    """d(u, v)/db of one side of the jump, along the line of jumps."""
-    rise = -(jump[5] - jump[3]) / (Vb * (jump[4] - jump[2]))  # da/db / Va
+def tangent(u, v, rise, Va, Vb, ctx):
+    """d(u, v)/db of one side of a jump, where the field changes by ``Va rise`` db."""
     _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(u, v, ctx)
     h_uu, h_vv = 1.0 / Va + l_uu, 1.0 / Vb + l_vv
     det = h_uu * h_vv - l_uv * l_uv
@@ -36,62 +36,77 @@ def tangent(jump, u, v, Va, Vb, ctx):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def put(jump, b, a, uL, vL, uR, vR, Va, Vb, ctx):
+    """Fill a row of jumps: b, a, uL, vL, uR, vR, and the derivatives of all but b along the jumps."""
+    rise = -(vR - vL) / (Vb * (uR - uL))
+    jump[0], jump[1], jump[2], jump[3], jump[4], jump[5] = b, a, uL, vL, uR, vR
+    jump[6] = Va * rise
+    jump[7], jump[8] = tangent(uL, vL, rise, Va, Vb, ctx)
+    jump[9], jump[10] = tangent(uR, vR, rise, Va, Vb, ctx)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def follow(jump, b, Va, Vb, ctx, found):
     """The jump on the line b, from one on a line nearby; whether there is one."""
-    shift = b - jump[0]
-    slope = -Va * (jump[5] - jump[3]) / (Vb * (jump[4] - jump[2]))
-    uL_b, vL_b = tangent(jump, jump[2], jump[3], Va, Vb, ctx)
-    uR_b, vR_b = tangent(jump, jump[4], jump[5], Va, Vb, ctx)
+    s = b - jump[0]
     a, uL, vL, uR, vR, status = maxwell(
-        jump[1] + slope * shift,
+        jump[1] + s * jump[6],
         b,
-        jump[2] + uL_b * shift,
-        jump[3] + vL_b * shift,
-        jump[4] + uR_b * shift,
-        jump[5] + vR_b * shift,
+        jump[2] + s * jump[7],
+        jump[3] + s * jump[8],
+        jump[4] + s * jump[9],
+        jump[5] + s * jump[10],
         Va,
         Vb,
         ctx,
     )
-    found[0], found[1], found[2], found[3], found[4], found[5] = b, a, uL, vL, uR, vR
-    return status == 1 and uR - uL > 0.0
+    if status != 1 or not uR > uL:
+        return False
+    put(found, b, a, uL, vL, uR, vR, Va, Vb, ctx)
+    return True
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def advance(jump, b, Va, Vb, ctx, found):
     """`follow` in as many steps as it takes."""
-    trial, reached = jump.copy(), jump.copy()
-    step = b - jump[0]
+    if follow(jump, b, Va, Vb, ctx, found):
+        return True
+    reached = jump.copy()
+    step = 0.5 * (b - jump[0])
     for _ in range(30):
         step = min(step, b - reached[0])
-        if follow(reached, reached[0] + step, Va, Vb, ctx, trial):
-            reached[:] = trial
-            if reached[0] >= b:
-                found[:] = reached
-                return True
-        else:
+        if not follow(reached, reached[0] + step, Va, Vb, ctx, reached):
             step *= 0.5
+        elif reached[0] >= b:
+            found[:] = reached
+            return True
     return False
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def close(limit, cusp, Va, Vb, ctx, jumps):
-    """b at the cusp that ends the lens; 0 without a jump; negative where it is not closed.
-
-    The square of the jump's width vanishes linearly at a cusp. ``jumps[0]`` becomes the jump at
-    b = 0, and ``cusp`` a first guess. Otherwise ``-b`` of the last jump found: that at ``limit``,
-    or the last before another minimum comes in between.
-    """
-    cusp[1] = 0.0
-    u, v, value = minimise(0.0, 0.0, 0.5, 0.0, Va, Vb, 1e-12, ctx)
+def central(Va, Vb, ctx, jump):
+    """The jump at a = b = 0, between mirror images; whether there is one."""
+    u, v, _value = minimise(0.0, 0.0, 0.5, 0.0, Va, Vb, 1e-12, ctx)
     if abs(u) < 1e-9:
-        return 0.0
+        return False
     if u < 0.0:
         u, v = -u, -v
-    jumps[0, 0], jumps[0, 1] = 0.0, 0.0
-    jumps[0, 2], jumps[0, 3], jumps[0, 4], jumps[0, 5] = -u, -v, u, v
-    last, trial = jumps[0].copy(), np.empty(6)
-    wide, width = 4.0 * u * u, 4.0 * u * u
+    put(jump, 0.0, 0.0, -u, -v, u, v, Va, Vb, ctx)
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def close(limit, cusp, Va, Vb, ctx, jumps):
+    """b at the cusp that ends the lens; negative where it is not closed.
+
+    The square of the jump's width vanishes linearly at a cusp, and ``cusp`` becomes a first guess.
+    Otherwise ``-b`` of the last jump found: that at ``limit``, or the last before another minimum
+    comes in between. ``jumps[0]`` is the jump at b = 0.
+    """
+    cusp[1] = 0.0
+    last, trial = jumps[0].copy(), np.empty(JUMP)
+    wide = (last[4] - last[2]) * (last[4] - last[2])
+    width = wide
     step = limit / 6.0
     for _ in range(100):
         b = min(last[0] + step, limit)
@@ -187,10 +202,20 @@ def from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
         _r, vR, aR = opening_at(uR, b, vR, Va, Vb, ctx)
         a = 0.5 * (aL + aR)
         a, uL, vL, uR, vR, status = maxwell(a, b, uL, vL, uR, vR, Va, Vb, ctx)
-        jump[0], jump[1], jump[2], jump[3], jump[4], jump[5] = b, a, uL, vL, uR, vR
         if status != 1 or not uR > uL:
             return False
+        put(jump, b, a, uL, vL, uR, vR, Va, Vb, ctx)
     return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def outwards(edge, closed, lines, Va, Vb, ctx, jumps):
+    """Jumps on lines from b = 0 (``jumps[0]``) to ``edge``; the number of those found."""
+    for k in range(lines):
+        share = math.sin((k + 0.5) * 0.5 * math.pi / lines) if closed else (k + 0.5) / lines
+        if not advance(jumps[max(k - 1, 0)], edge * share, Va, Vb, ctx, jumps[k]):
+            return k
+    return lines
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -204,26 +229,25 @@ def lens(limit, lines, cusp, Va, Vb, ctx, jumps):
     ----------
     cusp : (5,) array
         See `polish`; the cusp of a lens nearby, if ``cusp[1] > 0``.
-    jumps : (lines + 1, 6) array
-        Filled with b, a, uL, vL, uR, vR.
+    jumps : (lines + 1, JUMP) array
+        Filled; see `put`.
     """
     if not opening(0.0, Va, Vb, ctx) < 0.0:
         return 0.0, 0
     if cusp[1] > 0.0 and from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
         return cusp[1], lines
-    edge = close(limit, cusp, Va, Vb, ctx, jumps)
-    if edge == 0.0:
-        return 0.0, 0
-    if edge > 0.0:
-        if from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
-            return cusp[1], lines
-        edge = close(limit, cusp, Va, Vb, ctx, jumps)
     cusp[1] = 0.0
-    for k in range(lines):
-        share = math.sin((k + 0.5) * 0.5 * math.pi / lines) if edge > 0.0 else (k + 0.5) / lines
-        if not advance(jumps[max(k - 1, 0)], abs(edge) * share, Va, Vb, ctx, jumps[k]):
-            return edge, k
-    return edge, lines
+    if not central(Va, Vb, ctx, jumps[0]):
+        return 0.0, 0
+    if outwards(limit, False, lines, Va, Vb, ctx, jumps) == lines:
+        return -limit, lines
+    central(Va, Vb, ctx, jumps[0])
+    edge = close(limit, cusp, Va, Vb, ctx, jumps)
+    if edge > 0.0 and from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
+        return cusp[1], lines
+    cusp[1] = 0.0
+    central(Va, Vb, ctx, jumps[0])
+    return edge, outwards(abs(edge), edge > 0.0, lines, Va, Vb, ctx, jumps)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -246,11 +270,21 @@ def explained(u, b, edge, jumps, count):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def chord_panels(jump, sign, middle, centre, field, reach, wide, Va, Vb, ctx, starts, ends):
+def chord_fields(jump, Va, Vb, ctx, a, b):
+    """Fields at equally spaced points of a chord."""
+    for i in range(SAMPLES + 1):
+        s = i / SAMPLES
+        u, v = jump[2] + s * (jump[4] - jump[2]), jump[3] + s * (jump[5] - jump[3])
+        _l, l_u, l_v, _uu, _uv, _vv = derivatives(u, v, ctx)
+        a[i], b[i] = u + Va * l_u, v + Vb * l_v
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def chord_panels(a, b, sign, middle, centre, field, reach, wide, starts, ends):
     """Panels of a chord, of about equal lengths of the fields' path; their number.
 
     Lengths are in standard deviations; segments beyond the reach of the density are left out.
-    ``sign`` -1 is the chord's mirror image.
+    ``a`` and ``b`` are `chord_fields`, and ``sign`` -1 is the chord's mirror image.
     """
     count, begin, first = 0, 0.0, 0
     lengths = np.zeros(SAMPLES + 1)
@@ -259,14 +293,12 @@ def chord_panels(jump, sign, middle, centre, field, reach, wide, Va, Vb, ctx, st
     for i in range(SAMPLES + 2):
         inside, length = False, 0.0
         if i <= SAMPLES:
-            s = i / SAMPLES
-            u, v = jump[2] + s * (jump[4] - jump[2]), jump[3] + s * (jump[5] - jump[3])
-            _l, l_u, l_v, _a, _b, _c = derivatives(u, v, ctx)
-            x = (sign * (v + Vb * l_v) - middle) / field[3]
-            y = (sign * (u + Va * l_u) - centre - field[7] * x) / field[8]
+            x = (sign * b[i] - middle) / field[3]
+            y = (sign * a[i] - centre - field[7] * x) / field[8]
             length = math.sqrt((x - x0) * (x - x0) + (y - y0) * (y - y0))
-            crossing = (x * x0 < 0.0) or (y * y0 < 0.0)
-            inside = min(x * x + y * y, x0 * x0 + y0 * y0) < reach * reach or crossing
+            closest = min(x * x + y * y, x0 * x0 + y0 * y0)
+            far = reach + 0.25 * length
+            inside = closest < far * far or x * x0 < 0.0 or y * y0 < 0.0
             x0, y0 = x, y
         if i > 0 and inside:
             if not near:
@@ -321,12 +353,15 @@ def fold_sums(first, last, zus, zvs, zweights, reaches, lines, wide, field, resp
     """  # fmt: skip
     Va, Vb = response[0], response[1]
     ctx, out = np.empty(n_context), np.empty(n_moments)
-    cusp, jumps = np.zeros(5), np.empty((np.max(lines) + 1, 6))
+    cusp, jumps = np.zeros(5), np.empty((np.max(lines) + 1, JUMP))
     starts, ends = np.empty(48), np.empty(48)
+    path_a, path_b = np.empty(SAMPLES + 1), np.empty(SAMPLES + 1)
+    total = np.empty((3, n_moments))
     for row in range(first, last):
         zu, zv = zus[row], zvs[row]
         context(zu, zv, c, ctx)
         sums[row], sizes[row], checks[row] = 0.0, 0.0, 0.0
+        total[:] = 0.0
         middle = field[0] + field[1] * zu + field[2] * zv
         limit = abs(middle) + (reaches[row] + 1.5) * field[3]
         edge, count = lens(limit, lines[row], cusp, Va, Vb, ctx, jumps)
@@ -345,12 +380,13 @@ def fold_sums(first, last, zus, zvs, zweights, reaches, lines, wide, field, resp
             else:
                 share = -edge / lines[row]
             uL, vL, uR, vR = jumps[k, 2], jumps[k, 3], jumps[k, 4], jumps[k, 5]
-            uL_b, vL_b = tangent(jumps[k], uL, vL, Va, Vb, ctx)
-            uR_b, vR_b = tangent(jumps[k], uR, vR, Va, Vb, ctx)
+            uL_b, vL_b = jumps[k, 7], jumps[k, 8]
+            uR_b, vR_b = jumps[k, 9], jumps[k, 10]
+            chord_fields(jumps[k], Va, Vb, ctx, path_a, path_b)
             for side in range(2):
                 sign = 1.0 - 2.0 * side
-                panels = chord_panels(jumps[k], sign, middle, centre, field, reaches[row],
-                                      wide[row], Va, Vb, ctx, starts, ends)  # fmt: skip
+                panels = chord_panels(path_a, path_b, sign, middle, centre, field, reaches[row],
+                                      wide[row], starts, ends)  # fmt: skip
                 for i in range(panels * len(x)):
                     p, q = i // len(x), i % len(x)
                     s = starts[p] + (ends[p] - starts[p]) * x[q]
@@ -368,10 +404,12 @@ def fold_sums(first, last, zus, zvs, zweights, reaches, lines, wide, field, resp
                     weight = norm * area * det * math.exp(-0.5 * t)
                     checks[row, 0] += weight * w[q]
                     moments(fa, fb, sign * u, sign * v, ctx, out)
+                    even = (k + side) % 2
                     for m in range(n_moments):
                         term = weight * out[m]
-                        sums[row, 0, m] += w[q] * term
+                        total[even, m] += w[q] * term
+                        total[2, m] += half[q] * term
                         sizes[row, m] += abs(w[q] * term)
-                        if (k + side) % 2 == 0:
-                            sums[row, 1, m] += 2.0 * w[q] * term
-                        sums[row, 2, m] += half[q] * term
+        for m in range(n_moments):
+            sums[row, 0, m] = total[0, m] + total[1, m]
+            sums[row, 1, m], sums[row, 2, m] = 2.0 * total[0, m], total[2, m]

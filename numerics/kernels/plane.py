@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
-from numerics.kernels.fold import explained, lens
+from numerics.kernels.fold import JUMP, explained, lens
 from numerics.kernels.interface import (
     context,
     derivatives,
@@ -120,9 +120,10 @@ def plane_sums(first, last, zus, zvs, zweights, reaches, field, response, us, st
     """  # fmt: skip
     Va, Vb = response[0], response[1]
     ctx, out = np.empty(n_context), np.empty(n_moments)
-    cusp, jumps = np.zeros(5), np.empty((LINES + 1, 6))
+    cusp, jumps = np.zeros(5), np.empty((LINES + 1, JUMP))
     rows, columns = (len(us) - 1) // CELL + 1, (table.shape[1] - 1) // CELL + 1
     xs, ys = np.empty((rows, columns)), np.empty((rows, columns))
+    total = np.empty((4, n_moments))  # by the parities of i and j
     for row in range(first, last):
         zu, zv = zus[row], zvs[row]
         context(zu, zv, c, ctx)
@@ -130,7 +131,7 @@ def plane_sums(first, last, zus, zvs, zweights, reaches, field, response, us, st
         centre = field[4] + field[5] * zu + field[6] * zv
         norm = zweights[row] * (us[1] - us[0]) / (2.0 * math.pi * field[3] * field[8])
         reach = reaches[row]
-        sums[row], sizes[row], checks[row] = 0.0, 0.0, 0.0
+        sizes[row], checks[row], total[:] = 0.0, 0.0, 0.0
         edge, count, looked = 0.0, 0, False
         for i in range(rows):
             for j in range(columns):
@@ -162,11 +163,12 @@ def plane_sums(first, last, zus, zvs, zweights, reaches, field, response, us, st
                             checks[row, 1] -= weight
                     a, b = u + Va * l_u, v + Vb * l_v
                     moments_of_features(a, b, u, v, table[p, q], ctx, out)
+                    kind = 2 * (p % 2) + q % 2
                     for m in range(n_moments):
                         term = weight * out[m]
-                        sums[row, 0, m] += term
+                        total[kind, m] += term
                         sizes[row, m] += abs(term)
-                        if p % 2 == 0:
-                            sums[row, 1, m] += 2.0 * term
-                        if q % 2 == 0:
-                            sums[row, 2, m] += 2.0 * term
+        for m in range(n_moments):
+            sums[row, 0, m] = total[0, m] + total[1, m] + total[2, m] + total[3, m]
+            sums[row, 1, m] = 2.0 * (total[0, m] + total[1, m])
+            sums[row, 2, m] = 2.0 * (total[0, m] + total[2, m])

@@ -126,7 +126,7 @@ class Part:
 
 def grid(kernels: Kernels, spec: Specification, c, rule: Rule):
     """Rows and spacings of the proximal points: (us, steps, half); None if there are too many."""
-    radii = [(0.0, 1), (0.3, 4), (0.6, 8), (0.85, 8), (0.96, 8)]
+    radii = [(0.0, 1), (0.35, 4), (0.7, 6), (0.95, 6)]
     turns = math.pi if spec.mirrored[1] else 2.0 * math.pi
     points = [
         (rule.reach * r * math.cos(turns * k / n), rule.reach * r * math.sin(turns * k / n))
@@ -139,7 +139,7 @@ def grid(kernels: Kernels, spec: Specification, c, rule: Rule):
     middle = np.abs(f[0] + f[1] * zu + f[2] * zv) + rule.reach * f[3]
     centre = np.abs(f[4] + f[5] * zu + f[6] * zv) + rule.reach * math.hypot(f[7], f[8])
     far_u, far_v = float(centre.max()) + 0.2, float(middle.max()) + 0.2
-    n = 41
+    n = 33
     for _ in range(12):
         us, vs = np.linspace(-far_u, far_u, n), np.linspace(-far_v, far_v, n)
         across, along, extent = np.array([np.inf]), np.full(n, np.inf), np.zeros(2)
