@@ -59,7 +59,7 @@ def plane_scales(zus, zvs, distances, field, response, us, vs, reach, digits, c,
     along : (len(us),) array
         Reduced to the spacing in v on each row.
     extent : (2,) array
-        Raised to the largest \|u\| and \|v\| that matter.
+        Raised to the largest u and v, in size, that matter.
     """  # fmt: skip
     Va, Vb = response[0], response[1]
     ctx = np.empty(n_context)
