@@ -9,7 +9,8 @@ from importlib import resources
 import numpy as np
 from sympy import sympify
 
-from numerics.integrator import Integrator
+from numerics.differences import central, step_for
+from numerics.integrator import ALL, SLOPES, Integrator
 from numerics.protocol import Evaluation
 from numerics.quadrature.moments import Moments
 from numerics.quadrature.nodes import NodeRule, SobolRule
@@ -268,19 +269,74 @@ class Problem:
         return self.evaluate(x, params, accuracy).energy
 
     def jacobian(self, x, params=None, accuracy: float | None = None) -> np.ndarray | None:
-        """Exact Jacobian where the system has no expectations; else None."""
-        return self._matrix("jacobian", len(self.unknowns), x, params)
+        """Derivative of the residual with respect to the unknowns.
 
-    def parameter_jacobian(self, x, params=None) -> np.ndarray | None:
-        """Derivative of the residual with respect to the parameters; None as above."""
-        return self._matrix("parameter_jacobian", len(self.own_parameters), x, params)
+        Exact up to quadrature, since derivatives of expectations act on the Gaussian density; but
+        a conjugate that is quadratic in the proximal force depends on the response through the
+        surface where the force jumps, and that entry is a central difference.
 
-    def _matrix(self, name, columns, x, params):
-        if not hasattr(self.module, name):
+        Returns
+        -------
+        (n, n) array, or None where only differences of the residual can serve.
+        """
+        found = self._slopes(x, params, accuracy)
+        if found is None:
             return None
-        out = np.empty((len(self.unknowns), columns))
-        getattr(self.module, name)(self._controls(x, params), out)
+        n = len(self.unknowns)
+        return found[:, :n] - np.eye(n) * (self.form == "fixed_point")
+
+    def parameter_jacobian(self, x, params=None, accuracy: float | None = None):
+        """Derivative of the residual with respect to the parameters.
+
+        Returns
+        -------
+        (n, k) array, NaN for parameters that only differences can serve; or None as above.
+        """
+        found = self._slopes(x, params, accuracy)
+        if found is None:
+            return None
+        out = np.full((len(self.unknowns), len(self.own_parameters)), np.nan)
+        for j, name in enumerate(self.module.KNOWN[len(self.unknowns) :], len(self.unknowns)):
+            out[:, self.own_parameters.index(name)] = found[:, j]
         return out
+
+    def _slopes(self, x, params, accuracy) -> np.ndarray | None:
+        """Derivatives of the updates with respect to unknowns, then some parameters."""
+        module = self.module
+        if module.KNOWN is None:
+            return None
+        c = self._controls(x, params)
+        moments = self.integrator.moments(c, accuracy, estimate=False, extent=SLOPES)
+        out = np.empty((len(self.unknowns), len(module.KNOWN)))
+        sizes = self.scale(x, params)
+        by_unknown = {j: self._conjugate_slopes(c, j, sizes[j], accuracy)
+                      for j in dict.fromkeys(j for _, j in module.MISSING)}  # fmt: skip
+        missing = np.array([by_unknown[j][i] for i, j in module.MISSING])
+        with np.errstate(all="ignore"):
+            module.jacobian(c, moments.values, missing, out)
+        return out
+
+    def _conjugate_slopes(self, c, j: int, size: float, accuracy) -> np.ndarray:
+        """Derivative of all conjugates with respect to one unknown, by differences."""
+
+        def moved(step):
+            there = c.copy()
+            there[j] += step
+            return there
+
+        def inside(step):
+            out = np.empty(len(self.module.DOMAIN))
+            self.module.domain(moved(step), out)
+            return bool(np.all(out > 0))
+
+        def value(step):
+            there = moved(step)
+            out = np.empty(len(self.conjugates))
+            moments = self.integrator.moments(there, accuracy, estimate=False)
+            self.module.conjugates(there, moments.values, out)
+            return out
+
+        return central(value, inside, step_for(self.roughness) * size)
 
     def evaluate(self, x, params=None, accuracy: float | None = None) -> Evaluation:
         """Residual, energy, parameter slopes and observables, each with its error.
@@ -353,7 +409,7 @@ class Problem:
 
     def _diagnosed(self, x, params, accuracy) -> tuple[np.ndarray, np.ndarray]:
         c = self._controls(x, params)
-        moments = self.integrator.moments(c, accuracy, estimate=True, full=True)
+        moments = self.integrator.moments(c, accuracy, estimate=True, extent=ALL)
         size = len(self.module.DIAGNOSTICS) + len(self.module.TRANSVERSE)
 
         def diagnose(values):
