@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+LOOSE = 4e-4  # accuracy good enough for differences, and for states far from the solution
+
 
 def step_for(noise: float) -> float:
     """Relative step of central differences: the cube root of the noise."""

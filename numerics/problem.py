@@ -9,7 +9,7 @@ from importlib import resources
 import numpy as np
 from sympy import sympify
 
-from numerics.differences import central, step_for
+from numerics.differences import LOOSE, central, step_for
 from numerics.integrator import ALL, SLOPES, Integrator
 from numerics.protocol import Evaluation
 from numerics.quadrature.moments import Moments
@@ -309,7 +309,8 @@ class Problem:
         moments = self.integrator.moments(c, accuracy, estimate=False, extent=SLOPES)
         out = np.empty((len(self.unknowns), len(module.KNOWN)))
         sizes = self.scale(x, params)
-        by_unknown = {j: self._conjugate_slopes(c, j, sizes[j], accuracy)
+        loose = accuracy if self.integrator.smooth else max(accuracy or 0.0, LOOSE)
+        by_unknown = {j: self._conjugate_slopes(c, j, sizes[j], loose)
                       for j in dict.fromkeys(j for _, j in module.MISSING)}  # fmt: skip
         missing = np.array([by_unknown[j][i] for i, j in module.MISSING])
         with np.errstate(all="ignore"):

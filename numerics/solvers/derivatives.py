@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from numerics.differences import central, step_for
+from numerics.differences import LOOSE, central, step_for
 from numerics.protocol import ProblemLike
 from theory.errors import SpinodalError
 from theory.joint import members, moved, value_of
 
-LOOSE = 4e-4  # accuracy good enough for slopes, and for states far from the solution
+FAIR = 1e-4  # accuracy at which exact derivatives are as good as differences at a loose one
 
 
 def inside(problem: ProblemLike, x, params: Mapping[str, float]) -> bool:
@@ -41,18 +41,17 @@ def slope_noise(problem: ProblemLike, x, params) -> float:
     return 3.0 * (step**2 + getattr(problem, "roughness", 1e-16) / step)
 
 
-def _accuracy(problem: ProblemLike, accuracy: float) -> float:
+def _accuracy(problem: ProblemLike, accuracy: float, least: float) -> float:
     """Slopes need less accuracy than values where that is expensive."""
-    return accuracy if differentiable(problem) else max(accuracy, LOOSE)
+    return accuracy if differentiable(problem) else max(accuracy, least)
 
 
 def state_jacobian(problem: ProblemLike, x, params, accuracy: float) -> np.ndarray:
     """Derivative of the residual with respect to the state; exact where the problem knows it."""
-    level = _accuracy(problem, accuracy)
-    exact = problem.jacobian(x, params, level)
+    exact = problem.jacobian(x, params, _accuracy(problem, accuracy, FAIR))
     if exact is not None and np.all(np.isfinite(exact)):
         return exact
-    columns = []
+    columns, level = [], _accuracy(problem, accuracy, LOOSE)
     for j, size in enumerate(problem.scale(x, params)):
 
         def along(step, j=j):
@@ -66,8 +65,8 @@ def state_jacobian(problem: ProblemLike, x, params, accuracy: float) -> np.ndarr
 
 def parameter_slope(problem: ProblemLike, x, params, parameter: str, accuracy: float) -> np.ndarray:
     """Derivative of the residual with respect to one parameter, or several moved as one."""
-    level = _accuracy(problem, accuracy)
-    exact = getattr(problem, "parameter_jacobian", lambda *_: None)(x, params, level)
+    fair = _accuracy(problem, accuracy, FAIR)
+    exact = getattr(problem, "parameter_jacobian", lambda *_: None)(x, params, fair)
     if exact is not None:
         own = list(getattr(problem, "own_parameters", problem.values(params)))
         slope = exact[:, [own.index(k) for k in members(parameter) if k in own]].sum(axis=1)
@@ -79,6 +78,7 @@ def parameter_slope(problem: ProblemLike, x, params, parameter: str, accuracy: f
         return x, moved(params, parameter, here + step)
 
     size = max(abs(here), 1e-2)
+    level = _accuracy(problem, accuracy, LOOSE)
     return _difference(problem, along, _step(problem) * size, level)
 
 
