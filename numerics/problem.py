@@ -9,11 +9,11 @@ from importlib import resources
 import numpy as np
 from sympy import sympify
 
-from numerics.differences import LOOSE, central, step_for
-from numerics.integrator import ALL, SLOPES, Integrator
+from numerics.integrator import ALL, Integrator
 from numerics.protocol import Evaluation
 from numerics.quadrature.moments import Moments
 from numerics.quadrature.nodes import NodeRule, SobolRule
+from numerics.slopes import update_slopes
 from theory.codegen import load
 from theory.derive import broken_requirement, check_values
 from theory.errors import AnsatzError, ParameterError
@@ -161,7 +161,8 @@ class Problem:
                                   "parameters together (NAME,NAME)")  # fmt: skip
         return values
 
-    def _controls(self, x, params) -> np.ndarray:
+    def controls(self, x, params) -> np.ndarray:
+        """Unknowns, then the parameters of the generated module."""
         x = np.asarray(x, dtype=float)
         if x.shape != (len(self.unknowns),):
             raise ParameterError(
@@ -175,7 +176,7 @@ class Problem:
         """Positive natural size of each unknown, so that a zero component has one too."""
         x = np.asarray(x, dtype=float)
         out = np.empty(len(self.unknowns))
-        self.module.scale(self._controls(np.ones_like(x), params), out)
+        self.module.scale(self.controls(np.ones_like(x), params), out)
         return np.maximum(out, np.abs(x))
 
     def in_domain(self, x, params=None) -> bool:
@@ -195,14 +196,14 @@ class Problem:
     def _conditions(self, x, params) -> np.ndarray:
         out = np.empty(len(self.module.DOMAIN))
         with np.errstate(all="ignore"):
-            self.module.domain(self._controls(x, params), out)
+            self.module.domain(self.controls(x, params), out)
         return out
 
     def starts(self, params=None) -> list[np.ndarray]:
         """Starting points: the model's own for this branch, else a spread over the scales."""
         n = len(self.unknowns)
         labels = self.module.STARTS
-        c = self._controls(np.ones(n), params)
+        c = self.controls(np.ones(n), params)
         if labels:
             out = np.empty((len(labels), n))
             self.module.starts(c, out)
@@ -216,7 +217,7 @@ class Problem:
     def edge_energies(self, params=None) -> dict[str, float]:
         """Energies of the states on the edge of the domain that the model declares."""
         out = np.empty(len(self.module.EDGES))
-        self.module.edges(self._controls(np.ones(len(self.unknowns)), params), out)
+        self.module.edges(self.controls(np.ones(len(self.unknowns)), params), out)
         return dict(zip(self.module.EDGES, map(float, out), strict=True))
 
     def classify(self, x, params=None, tolerance: float = 1e-4) -> str:
@@ -256,7 +257,7 @@ class Problem:
             Relative accuracy of the expectations. At a given accuracy the residual is a smooth,
             deterministic function of ``x``.
         """
-        c = self._controls(x, params)
+        c = self.controls(x, params)
         out = self._assemble(c, self.integrator.moments(c, accuracy, estimate=False).values)
         return self._residual_of(out, c)
 
@@ -279,7 +280,7 @@ class Problem:
         -------
         (n, n) array, or None where only differences of the residual can serve.
         """
-        found = self._slopes(x, params, accuracy)
+        found = update_slopes(self, x, params, accuracy)
         if found is None:
             return None
         n = len(self.unknowns)
@@ -292,7 +293,7 @@ class Problem:
         -------
         (n, k) array, NaN for parameters that only differences can serve; or None as above.
         """
-        found = self._slopes(x, params, accuracy)
+        found = update_slopes(self, x, params, accuracy)
         if found is None:
             return None
         out = np.full((len(self.unknowns), len(self.own_parameters)), np.nan)
@@ -300,52 +301,13 @@ class Problem:
             out[:, self.own_parameters.index(name)] = found[:, j]
         return out
 
-    def _slopes(self, x, params, accuracy) -> np.ndarray | None:
-        """Derivatives of the updates with respect to unknowns, then some parameters."""
-        module = self.module
-        if module.KNOWN is None:
-            return None
-        c = self._controls(x, params)
-        moments = self.integrator.moments(c, accuracy, estimate=False, extent=SLOPES)
-        out = np.empty((len(self.unknowns), len(module.KNOWN)))
-        sizes = self.scale(x, params)
-        loose = accuracy if self.integrator.smooth else max(accuracy or 0.0, LOOSE)
-        by_unknown = {j: self._conjugate_slopes(c, j, sizes[j], loose)
-                      for j in dict.fromkeys(j for _, j in module.MISSING)}  # fmt: skip
-        missing = np.array([by_unknown[j][i] for i, j in module.MISSING])
-        with np.errstate(all="ignore"):
-            module.jacobian(c, moments.values, missing, out)
-        return out
-
-    def _conjugate_slopes(self, c, j: int, size: float, accuracy) -> np.ndarray:
-        """Derivative of all conjugates with respect to one unknown, by differences."""
-
-        def moved(step):
-            there = c.copy()
-            there[j] += step
-            return there
-
-        def inside(step):
-            out = np.empty(len(self.module.DOMAIN))
-            self.module.domain(moved(step), out)
-            return bool(np.all(out > 0))
-
-        def value(step):
-            there = moved(step)
-            out = np.empty(len(self.conjugates))
-            moments = self.integrator.moments(there, accuracy, estimate=False)
-            self.module.conjugates(there, moments.values, out)
-            return out
-
-        return central(value, inside, step_for(self.roughness) * size)
-
     def evaluate(self, x, params=None, accuracy: float | None = None) -> Evaluation:
         """Residual, energy, parameter slopes and observables, each with its error.
 
         ``accuracy`` chooses the rule; the error says whether it was reached (`solve` takes finer
         rules until it is).
         """
-        c = self._controls(x, params)
+        c = self.controls(x, params)
         moments = self.integrator.moments(c, accuracy, estimate=True)
         out = self._assemble(c, moments.values)
         errors = self._propagate(c, moments, out)
@@ -409,7 +371,7 @@ class Problem:
         return names, values - np.eye(len(names)) * (self.form == "fixed_point"), errors
 
     def _diagnosed(self, x, params, accuracy) -> tuple[np.ndarray, np.ndarray]:
-        c = self._controls(x, params)
+        c = self.controls(x, params)
         moments = self.integrator.moments(c, accuracy, estimate=True, extent=ALL)
         size = len(self.module.DIAGNOSTICS) + len(self.module.TRANSVERSE)
 
@@ -424,7 +386,7 @@ class Problem:
 
     def conjugate_values(self, x, params=None, accuracy: float | None = None) -> dict[str, float]:
         """The conjugates at ``x``."""
-        c = self._controls(x, params)
+        c = self.controls(x, params)
         out = self._assemble(c, self.integrator.moments(c, accuracy, estimate=False).values)
         return {h: float(out[self._where[f"conjugate {h}"]]) for h in self.conjugates}
 
@@ -448,7 +410,7 @@ class Problem:
 
     def moments(self, x, params=None, accuracy: float | None = None) -> Moments:
         """The expectations themselves, with their errors."""
-        return self.integrator.moments(self._controls(x, params), accuracy, estimate=True)
+        return self.integrator.moments(self.controls(x, params), accuracy, estimate=True)
 
     def _residual_of(self, out, c):
         n = len(self.unknowns)

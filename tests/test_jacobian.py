@@ -139,7 +139,7 @@ def test_kinks_fall_back_to_differences():
 
 def test_a_gradient_with_surface_terms_falls_back_to_differences():
     """Without conjugates the slope in the response is quadratic in the force."""
-    h, w, z, a = sp.symbols("h w z a", real=True)
+    h, w, a = sp.symbols("h w a", real=True)
     V = sp.Symbol("V", positive=True)
     loss = (h**2 - 1) ** 2 / 4
     envelope = GaussianExpectation(Moreau(loss, [h], [w], [[V]]), [w], [0], [[1]])

@@ -2,7 +2,8 @@
 
 The Jacobian is exact where the problem has one, else a difference quotient. Where it takes
 quadrature it is taken at a loose accuracy, and Broyden updates keep it useful while the residual is
-evaluated at the accuracy asked for. Init, step, done and result are separate, so that a notebook can watch.
+evaluated at the accuracy asked for. Init, step, done and result are separate, so that a notebook
+can watch.
 """
 
 from __future__ import annotations
