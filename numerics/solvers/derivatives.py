@@ -8,7 +8,7 @@ import numpy as np
 
 from numerics.differences import LOOSE, central, step_for
 from numerics.protocol import ProblemLike
-from theory.errors import SpinodalError
+from theory.errors import DomainError, SpinodalError
 from theory.joint import members, moved, value_of
 
 FAIR = 1e-4  # accuracy at which exact derivatives are as good as differences at a loose one
@@ -46,9 +46,17 @@ def _accuracy(problem: ProblemLike, accuracy: float, least: float) -> float:
     return accuracy if differentiable(problem) else max(accuracy, least)
 
 
+def _exact(matrix, problem: ProblemLike, x, params, accuracy: float) -> np.ndarray | None:
+    """The problem's own derivatives; None where it has none, or is asked outside its domain."""
+    try:
+        return matrix and matrix(x, params, _accuracy(problem, accuracy, FAIR))
+    except DomainError:
+        return None
+
+
 def state_jacobian(problem: ProblemLike, x, params, accuracy: float) -> np.ndarray:
     """Derivative of the residual with respect to the state; exact where the problem knows it."""
-    exact = problem.jacobian(x, params, _accuracy(problem, accuracy, FAIR))
+    exact = _exact(problem.jacobian, problem, x, params, accuracy)
     if exact is not None and np.all(np.isfinite(exact)):
         return exact
     columns, level = [], _accuracy(problem, accuracy, LOOSE)
@@ -65,8 +73,7 @@ def state_jacobian(problem: ProblemLike, x, params, accuracy: float) -> np.ndarr
 
 def parameter_slope(problem: ProblemLike, x, params, parameter: str, accuracy: float) -> np.ndarray:
     """Derivative of the residual with respect to one parameter, or several moved as one."""
-    fair = _accuracy(problem, accuracy, FAIR)
-    exact = getattr(problem, "parameter_jacobian", lambda *_: None)(x, params, fair)
+    exact = _exact(getattr(problem, "parameter_jacobian", None), problem, x, params, accuracy)
     if exact is not None:
         own = list(getattr(problem, "own_parameters", problem.values(params)))
         slope = exact[:, [own.index(k) for k in members(parameter) if k in own]].sum(axis=1)
