@@ -114,7 +114,7 @@ class SaddlePointSystem:
         ]
         return _expectations(everything)
 
-    @property
+    @functools.cached_property
     def slope_expectations(self) -> list[GaussianExpectation]:
         """Those that only the Jacobian needs."""
         known = set(self.expectations)

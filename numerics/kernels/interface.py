@@ -30,7 +30,7 @@ def derivatives(u, v, ctx) -> tuple[float, float, float, float, float, float]:
 
 
 def moments(a, b, u, v, ctx, out) -> None:
-    """Integrands at the fields (a, b) with proximal point (u, v)."""
+    """Integrands at the fields (a, b) with proximal point (u, v), as many as fit in ``out``."""
     _generated("moments")
 
 

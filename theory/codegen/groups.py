@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 import sympy as sp
@@ -34,8 +35,9 @@ class Group:
         always, slopes = len(self.integrands), len(self.slopes)
         return always, always + slopes, always + slopes + len(self.further)
 
-    @property
+    @functools.cached_property
     def moreau(self) -> Moreau | None:
+        """The envelope in the integrands (asked for once they are all there)."""
         nodes = set().union(*(f.atoms(Moreau) for f in self.everything))
         if len(nodes) > 1:
             raise DerivationError("one expectation may contain one Moreau envelope only")
