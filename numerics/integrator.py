@@ -13,6 +13,7 @@ from numerics.quadrature.nodes import NodeRule, SobolRule
 from theory.errors import DomainError
 
 DEFAULT_ACCURACY = 1e-7
+NEEDED, SLOPES, ALL = range(3)  # moments that are always needed, of the Jacobian too, all
 
 
 class Integrator:
@@ -47,27 +48,27 @@ class Integrator:
         self._sums.clear()
 
     def moments(
-        self, c: np.ndarray, accuracy: float | None, *, estimate: bool, full: bool = False
+        self, c: np.ndarray, accuracy: float | None, *, estimate: bool, extent: int = NEEDED
     ) -> Moments:
         """Moments; without ``estimate`` their errors are NaN (and cost nothing).
 
-        ``full`` adds, group by group, those that only diagnostics need.
+        ``extent`` adds, group by group, those of the Jacobian, and those of diagnostics.
         """
         target = DEFAULT_ACCURACY if accuracy is None else float(accuracy)
-        key = (c.tobytes(), target, estimate, full)
+        key = (c.tobytes(), target, estimate, extent)
         if key not in self._memo:
             if len(self._memo) > 8:
                 self._memo.pop(next(iter(self._memo)))
-            self._memo[key] = self._integrate(c, target, estimate, full)
+            self._memo[key] = self._integrate(c, target, estimate, extent)
         return self._memo[key]
 
-    def _integrate(self, c, target, estimate, full) -> Moments:
+    def _integrate(self, c, target, estimate, extent) -> Moments:
         parts: list[Moments | None] = [
-            None if g["late"] else self._group(k, c, target, estimate, full)
+            None if g["late"] else self._group(k, c, target, estimate, extent)
             for k, g in enumerate(self.groups)
         ]
         if any(part is None for part in parts):
-            parts = self._late(parts, c, target, estimate, full)
+            parts = self._late(parts, c, target, estimate, extent)
         done = [p for p in parts if p is not None]
         if not done:
             empty = np.zeros(0)
@@ -80,7 +81,7 @@ class Integrator:
             max(p.unresolved for p in done),
         )
 
-    def _late(self, parts, c, target, estimate, full) -> list[Moments | None]:
+    def _late(self, parts, c, target, estimate, extent) -> list[Moments | None]:
         """Expectations over measures that depend on conjugates, whose values are known by now.
 
         The errors of the conjugates enter those of the moments by shifting one after the other.
@@ -89,19 +90,19 @@ class Integrator:
         hats, errors = self._conjugates(parts, c, estimate)
         whole = np.concatenate([c, hats])
         for k in late:
-            part = self._group(k, whole, target, estimate, full)
+            part = self._group(k, whole, target, estimate, extent)
             spread = np.zeros(len(part.values))
             for j in np.flatnonzero(errors > 0) if estimate else ():
                 moved = whole.copy()
                 moved[len(c) + j] += errors[j]
-                there = self._group(k, moved, target, False, full)
+                there = self._group(k, moved, target, False, extent)
                 spread += np.abs(there.values - part.values)
             parts[k] = Moments(part.values, part.errors + spread, part.magnitudes, part.points,
                                part.unresolved)  # fmt: skip
         return parts
 
     def _conjugates(self, parts, c, estimate) -> tuple[np.ndarray, np.ndarray]:
-        sizes = [g["moments"] for g in self.groups]
+        sizes = [g["counts"][NEEDED] for g in self.groups]
         values, errors = np.zeros(sum(sizes)), np.zeros(sum(sizes))
         place = 0
         for part, size in zip(parts, sizes, strict=True):
@@ -123,7 +124,7 @@ class Integrator:
         """The plane of proximal points where its error meets the target, else line by line."""
         group = self.groups[k]
         sizes = group["context"], group["features"], count
-        kernels, always = planar.Kernels(self.module, *sizes, f"_{k}"), group["moments"]
+        kernels, always = planar.Kernels(self.module, *sizes, f"_{k}"), group["counts"][NEEDED]
         found = plane.integrate(kernels, spec, c, target, estimate, always)
         if found is not None and (not estimate or found.relative_error <= target):
             return found
@@ -134,22 +135,23 @@ class Integrator:
 
     def _rungs(self, k, c, spec, kernels) -> Callable[[int], lines.Sums]:
         """Rules of the ladder of lines at one state; each is applied once."""
+        count = kernels.moments
 
         def rule(level: int) -> lines.Sums:
-            key = (k, c.tobytes(), level, kernels.moments)
-            if key not in self._sums:
+            key = (k, c.tobytes(), level)
+            if key not in self._sums or len(self._sums[key][0]) < count:
                 if len(self._sums) > 32:
                     self._sums.pop(next(iter(self._sums)))
                 self._sums[key] = lines.apply(kernels, spec, c, lines.LADDER[level])
-            return self._sums[key]
+            sums, sizes, *rest = self._sums[key]
+            return sums[:count], sizes[:count], *rest
 
         return rule
 
-    def _group(self, k, c, target, estimate, full) -> Moments:
+    def _group(self, k, c, target, estimate, extent) -> Moments:
         """Integrate one group of expectations by the rule that fits it."""
         group, module = self.groups[k], self.module
-        n, always = len(group["variables"]), group["moments"]
-        count = always + (group["further"] if full else 0)
+        n, always, count = len(group["variables"]), group["counts"][NEEDED], group["counts"][extent]
         if count == 0:
             nothing = np.zeros(0)
             return Moments(nothing, nothing, nothing, 0)
@@ -194,4 +196,4 @@ class Integrator:
             return sampled.sobol(proximal_sums, n, self.rule)
         if group["tensor"]:
             return smooth.integrate(proximal_sums, n, min(target, 1e-10))
-        return sampled.sobol_to(proximal_sums, n, target)
+        return sampled.sobol_to(proximal_sums, n, target, always=always)

@@ -9,10 +9,11 @@ from importlib import resources
 import numpy as np
 from sympy import sympify
 
-from numerics.integrator import Integrator
+from numerics.integrator import ALL, Integrator
 from numerics.protocol import Evaluation
 from numerics.quadrature.moments import Moments
 from numerics.quadrature.nodes import NodeRule, SobolRule
+from numerics.slopes import update_slopes
 from theory.codegen import load
 from theory.derive import broken_requirement, check_values
 from theory.errors import AnsatzError, ParameterError
@@ -160,7 +161,8 @@ class Problem:
                                   "parameters together (NAME,NAME)")  # fmt: skip
         return values
 
-    def _controls(self, x, params) -> np.ndarray:
+    def controls(self, x, params) -> np.ndarray:
+        """Unknowns, then the parameters of the generated module."""
         x = np.asarray(x, dtype=float)
         if x.shape != (len(self.unknowns),):
             raise ParameterError(
@@ -174,7 +176,7 @@ class Problem:
         """Positive natural size of each unknown, so that a zero component has one too."""
         x = np.asarray(x, dtype=float)
         out = np.empty(len(self.unknowns))
-        self.module.scale(self._controls(np.ones_like(x), params), out)
+        self.module.scale(self.controls(np.ones_like(x), params), out)
         return np.maximum(out, np.abs(x))
 
     def in_domain(self, x, params=None) -> bool:
@@ -194,14 +196,14 @@ class Problem:
     def _conditions(self, x, params) -> np.ndarray:
         out = np.empty(len(self.module.DOMAIN))
         with np.errstate(all="ignore"):
-            self.module.domain(self._controls(x, params), out)
+            self.module.domain(self.controls(x, params), out)
         return out
 
     def starts(self, params=None) -> list[np.ndarray]:
         """Starting points: the model's own for this branch, else a spread over the scales."""
         n = len(self.unknowns)
         labels = self.module.STARTS
-        c = self._controls(np.ones(n), params)
+        c = self.controls(np.ones(n), params)
         if labels:
             out = np.empty((len(labels), n))
             self.module.starts(c, out)
@@ -215,7 +217,7 @@ class Problem:
     def edge_energies(self, params=None) -> dict[str, float]:
         """Energies of the states on the edge of the domain that the model declares."""
         out = np.empty(len(self.module.EDGES))
-        self.module.edges(self._controls(np.ones(len(self.unknowns)), params), out)
+        self.module.edges(self.controls(np.ones(len(self.unknowns)), params), out)
         return dict(zip(self.module.EDGES, map(float, out), strict=True))
 
     def classify(self, x, params=None, tolerance: float = 1e-4) -> str:
@@ -255,7 +257,7 @@ class Problem:
             Relative accuracy of the expectations. At a given accuracy the residual is a smooth,
             deterministic function of ``x``.
         """
-        c = self._controls(x, params)
+        c = self.controls(x, params)
         out = self._assemble(c, self.integrator.moments(c, accuracy, estimate=False).values)
         return self._residual_of(out, c)
 
@@ -268,18 +270,35 @@ class Problem:
         return self.evaluate(x, params, accuracy).energy
 
     def jacobian(self, x, params=None, accuracy: float | None = None) -> np.ndarray | None:
-        """Exact Jacobian where the system has no expectations; else None."""
-        return self._matrix("jacobian", len(self.unknowns), x, params)
+        """Derivative of the residual with respect to the unknowns.
 
-    def parameter_jacobian(self, x, params=None) -> np.ndarray | None:
-        """Derivative of the residual with respect to the parameters; None as above."""
-        return self._matrix("parameter_jacobian", len(self.own_parameters), x, params)
+        Exact up to quadrature, since derivatives of expectations act on the Gaussian density; but
+        a conjugate that is quadratic in the proximal force depends on the response through the
+        surface where the force jumps, and that entry is a central difference.
 
-    def _matrix(self, name, columns, x, params):
-        if not hasattr(self.module, name):
+        Returns
+        -------
+        (n, n) array, or None where only differences of the residual can serve.
+        """
+        found = update_slopes(self, x, params, accuracy)
+        if found is None:
             return None
-        out = np.empty((len(self.unknowns), columns))
-        getattr(self.module, name)(self._controls(x, params), out)
+        n = len(self.unknowns)
+        return found[:, :n] - np.eye(n) * (self.form == "fixed_point")
+
+    def parameter_jacobian(self, x, params=None, accuracy: float | None = None):
+        """Derivative of the residual with respect to the parameters.
+
+        Returns
+        -------
+        (n, k) array, NaN for parameters that only differences can serve; or None as above.
+        """
+        found = update_slopes(self, x, params, accuracy)
+        if found is None:
+            return None
+        out = np.full((len(self.unknowns), len(self.own_parameters)), np.nan)
+        for j, name in enumerate(self.module.KNOWN[len(self.unknowns) :], len(self.unknowns)):
+            out[:, self.own_parameters.index(name)] = found[:, j]
         return out
 
     def evaluate(self, x, params=None, accuracy: float | None = None) -> Evaluation:
@@ -288,7 +307,7 @@ class Problem:
         ``accuracy`` chooses the rule; the error says whether it was reached (`solve` takes finer
         rules until it is).
         """
-        c = self._controls(x, params)
+        c = self.controls(x, params)
         moments = self.integrator.moments(c, accuracy, estimate=True)
         out = self._assemble(c, moments.values)
         errors = self._propagate(c, moments, out)
@@ -352,8 +371,8 @@ class Problem:
         return names, values - np.eye(len(names)) * (self.form == "fixed_point"), errors
 
     def _diagnosed(self, x, params, accuracy) -> tuple[np.ndarray, np.ndarray]:
-        c = self._controls(x, params)
-        moments = self.integrator.moments(c, accuracy, estimate=True, full=True)
+        c = self.controls(x, params)
+        moments = self.integrator.moments(c, accuracy, estimate=True, extent=ALL)
         size = len(self.module.DIAGNOSTICS) + len(self.module.TRANSVERSE)
 
         def diagnose(values):
@@ -367,7 +386,7 @@ class Problem:
 
     def conjugate_values(self, x, params=None, accuracy: float | None = None) -> dict[str, float]:
         """The conjugates at ``x``."""
-        c = self._controls(x, params)
+        c = self.controls(x, params)
         out = self._assemble(c, self.integrator.moments(c, accuracy, estimate=False).values)
         return {h: float(out[self._where[f"conjugate {h}"]]) for h in self.conjugates}
 
@@ -391,7 +410,7 @@ class Problem:
 
     def moments(self, x, params=None, accuracy: float | None = None) -> Moments:
         """The expectations themselves, with their errors."""
-        return self.integrator.moments(self._controls(x, params), accuracy, estimate=True)
+        return self.integrator.moments(self.controls(x, params), accuracy, estimate=True)
 
     def _residual_of(self, out, c):
         n = len(self.unknowns)

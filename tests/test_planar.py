@@ -8,7 +8,7 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from numerics.quadrature import planar
+from numerics.quadrature import lines, planar, plane
 
 HAND = """
 import math
@@ -63,6 +63,34 @@ def moments(a, b, u, v, ctx, out):
     out[4] = (ga * (ctx[7] - ctx[9] * (a - ctx[10])) + gb * (ctx[8] - ctx[9] * b)) / ctx[11]
     out[5] = value
     out[6] = 1.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def features(u, v, tab):
+    tab[0], tab[1] = logistic(u * u + u * v), logistic(u * u - u * v)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def of_features(u, v, tab, ctx):
+    s1, s2, r = tab[0], tab[1], ctx[2]
+    d1, d2, p1, p2 = s1 - ctx[0], s2 - ctx[1], s1 * (1 - s1), s2 * (1 - s2)
+    f1, f2 = 2 * r * d1 * p1, 2 * r * d2 * p2
+    k1 = 2 * r * (p1 * p1 + d1 * p1 * (1 - 2 * s1))
+    k2 = 2 * r * (p2 * p2 + d2 * p2 * (1 - 2 * s2))
+    a1, a2 = 2 * u + v, 2 * u - v
+    return (f1 * a1 + f2 * a2, (f1 - f2) * u, k1 * a1 * a1 + k2 * a2 * a2 + 2 * (f1 + f2),
+            k1 * a1 * u - k2 * a2 * u + f1 - f2, (k1 + k2) * u * u)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def slopes_of_features(u, v, tab, ctx):
+    l_u, l_v, _uu, _uv, _vv = of_features(u, v, tab, ctx)
+    return l_u, l_v
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def moments_of_features(a, b, u, v, tab, ctx, out):
+    moments(a, b, u, v, ctx, out)
 """
 
 # q, m, V, theta, sigma, omega, A11, A22
@@ -83,12 +111,14 @@ def _included(name):
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory):
     path = tmp_path_factory.mktemp("planar") / "planar_by_hand.py"
-    path.write_text("\n".join([HAND, *map(_included, ("minima", "envelope", "planar"))]))
+    path.write_text(
+        "\n".join([HAND, *map(_included, ("minima", "envelope", "fold", "plane", "lines"))])
+    )
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
-    yield planar.Kernels(module, context=12, moments=7)
+    yield planar.Kernels(module, context=12, features=5, moments=7)
     del sys.modules[path.stem]
 
 
@@ -100,12 +130,12 @@ def _spec(c, mirrored=(False, False)):
 
 
 def _values(kernels, spec, c, rung):
-    return planar.apply(kernels, spec, np.array(c), planar.LADDER[rung])[0]
+    return lines.apply(kernels, spec, np.array(c), lines.LADDER[rung])[0]
 
 
 def _with_error(kernels, spec, c, target):
-    return planar.integrate(
-        lambda k: planar.apply(kernels, spec, np.array(c), planar.LADDER[k]), target, True
+    return lines.integrate(
+        lambda k: lines.apply(kernels, spec, np.array(c), lines.LADDER[k]), target, True
     )
 
 
@@ -160,7 +190,7 @@ def test_error_meets_the_target_here(kernels):
 )
 def test_error_rule(steps, error):
     history = [np.array([x]) for x in np.cumsum([0.0, *steps])]
-    assert planar.ladder_error(history, np.ones(1)) == pytest.approx(error)
+    assert lines.ladder_error(history, np.ones(1)) == pytest.approx(error)
 
 
 def test_bits_do_not_depend_on_threads(kernels, monkeypatch):
@@ -180,3 +210,76 @@ def test_half_ranges(kernels, c):
     quarter = _values(kernels, _spec(c, (True, True)), c, 1)
     even = [0, 1, 2, 5, 6]  # the others are odd on one of the branches: to be symmetrised first
     assert np.allclose(full[even], quarter[even], rtol=1e-4)
+
+
+# --- the plane of proximal points against the lines ---------------------------------------------
+
+
+def _plane(kernels, c, target, mirrored=(False, True)):
+    found = plane.integrate(kernels, _spec(c, mirrored), np.array(c), target, True, 7)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("c", [SEMANTIC, POSITIONAL])
+def test_plane_at_the_transition(kernels, c):
+    found = _plane(kernels, c, 1e-8)
+    new, energy = _update(found.values, c, CRITICAL)
+    assert np.allclose(new, c[:4], rtol=2e-7, atol=1e-12)
+    assert energy == pytest.approx(0.0027232656, rel=2e-8)
+    assert found.values[6] == pytest.approx(1.0, abs=1e-9)
+    assert found.relative_error <= 2e-8
+
+
+@pytest.mark.parametrize("c", [SEMANTIC, POSITIONAL])
+@pytest.mark.parametrize("target", [1e-3, 1e-5, 1e-7])
+def test_plane_error_is_honest(kernels, c, target):
+    fine, found = _plane(kernels, c, 1e-9), _plane(kernels, c, target)
+    assert found.relative_error <= target
+    difference = np.abs(found.values - fine.values)
+    assert np.all(difference <= found.errors + fine.errors)
+
+
+def test_plane_and_lines_agree_at_random_places(kernels):
+    """Unequal A, all cosines between student and teacher; neither bar may be too short."""
+    rng = np.random.default_rng(11)
+    tried = 0
+    for _ in range(10):
+        sigma, response = rng.uniform(0.15, 0.6), rng.uniform(0.3, 6.0)
+        q = sigma**2 * rng.uniform(0.05, 0.8)
+        cosine, m = rng.choice([0.0, 0.3, 0.9]), rng.choice([0.0, 0.5]) * np.sqrt(q)
+        c = (q, m, response / sigma**2, cosine * np.sqrt(q) * sigma, sigma, rng.uniform(0, 0.7),
+             rng.uniform(0.3, 0.9), rng.uniform(0.3, 0.9))  # fmt: skip
+        spec = _spec(c)
+        found = plane.integrate(kernels, spec, np.array(c), 1e-6, True, 7)
+        if found is None or not found.relative_error <= 1e-5:
+            continue
+        tried += 1
+        rule = [lines.apply(kernels, spec, np.array(c), lines.LADDER[k]) for k in range(4)]
+        other = lines.integrate(lambda k, rule=rule: rule[k], 4e-5, True)
+        assert np.all(np.abs(found.values - other.values) <= found.errors + other.errors)
+    assert tried >= 6
+
+
+def test_plane_bits_do_not_depend_on_threads(kernels, monkeypatch):
+    results = []
+    for threads in ("1", "2", "3"):
+        monkeypatch.setenv("SPINODAL_THREADS", threads)
+        results.append(_plane(kernels, POSITIONAL, 1e-4).values)
+    assert np.array_equal(results[0], results[1]) and np.array_equal(results[0], results[2])
+
+
+def test_plane_declines_what_it_cannot_resolve(kernels):
+    """Far too many points: the density is narrower by V sigma^2 in the proximal point."""
+    c = (0.08, 0.0, 4e4, 0.1, 0.5, 0.3, 0.6, 0.6)
+    assert plane.integrate(kernels, _spec(c), np.array(c), 1e-6, True, 7) is None
+
+
+@pytest.mark.parametrize("n", [4, 8, 20])
+def test_clenshaw_curtis(n):
+    x, w, half = plane.clenshaw_curtis(n)
+    for k in range(n + 1):
+        assert w @ x**k == pytest.approx(1 / (k + 1), rel=1e-13)
+    for k in range(n // 2 + 1):
+        assert half @ x**k == pytest.approx(1 / (k + 1), rel=1e-13)
+    assert abs(half @ x ** (n + 2) - 1 / (n + 3)) > 1e-12

@@ -46,9 +46,9 @@ def test_accurate_update_disagrees_as_it_should(full):
 
 def test_an_unknown_moment_spoils_only_what_depends_on_it(full):
     x = [STATE[u] for u in full.unknowns]
-    c = full._controls(x, full.values(PARAMS))
+    c = full.controls(x, full.values(PARAMS))
     moments = full.moments(x, PARAMS, 1e-4)
-    proximal = full.integrator.groups[0]["moments"]
+    proximal = full.integrator.groups[0]["counts"][0]
     spoiled = replace(moments, errors=np.where(np.arange(len(moments.values)) < proximal, np.inf,
                                                moments.errors))  # fmt: skip
     errors = full._propagate(c, spoiled, full._assemble(c, moments.values))

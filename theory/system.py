@@ -11,6 +11,7 @@ import sympy as sp
 
 from theory.errors import ModelError, near
 from theory.free_energy import Ansatz, FreeEnergy, Parameter
+from theory.jacobian import Jacobian, jacobian
 from theory.nodes import GaussianExpectation
 from theory.symmetry import Symmetry, closure, symmetrise
 
@@ -91,6 +92,11 @@ class SaddlePointSystem:
         group = closure(self.symmetries)
         return {p.symbol: symmetrise(self.energy.diff(p.symbol), group) for p in self.parameters}
 
+    @functools.cached_property
+    def jacobian(self) -> Jacobian | None:
+        """Derivatives of the equations; None where only differences can serve."""
+        return jacobian(self)
+
     @property
     def branches(self) -> tuple[str, ...]:
         """Names of the branches of the model, distinguished by symmetry."""
@@ -108,10 +114,17 @@ class SaddlePointSystem:
         ]
         return _expectations(everything)
 
+    @functools.cached_property
+    def slope_expectations(self) -> list[GaussianExpectation]:
+        """Those that only the Jacobian needs."""
+        known = set(self.expectations)
+        entries = self.jacobian.entries.values() if self.jacobian else ()
+        return [node for node in _expectations(entries) if node not in known]
+
     @property
     def further_expectations(self) -> list[GaussianExpectation]:
         """Those that only diagnostics and transverse stability need."""
-        known = set(self.expectations)
+        known = {*self.expectations, *self.slope_expectations}
         found = _expectations([*self.diagnostics.values(), *self.transverse.values()])
         return [node for node in found if node not in known]
 

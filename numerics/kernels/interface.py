@@ -50,7 +50,7 @@ def moments_of_features(a, b, u, v, tab, ctx, out) -> None:
 
 
 def moments(a, b, u, v, ctx, out) -> None:
-    """Integrands at the fields (a, b) with proximal point (u, v)."""
+    """Integrands at the fields (a, b) with proximal point (u, v), as many as fit in ``out``."""
     _generated("moments")
 
 

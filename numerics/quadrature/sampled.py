@@ -32,12 +32,20 @@ def sobol(sums, dimension: int, rule: SobolRule) -> Moments:
     return Moments(values.mean(axis=0), factor * spread, magnitudes, points)
 
 
-def sobol_to(sums, dimension: int, target: float, *, most: int = 17) -> Moments:
-    """Enlarge the sets until the error bar meets ``target`` (relative to the magnitudes)."""
+def sobol_to(
+    sums, dimension: int, target: float, *, most: int = 17, always: int | None = None
+) -> Moments:
+    """Enlarge the sets until the error bar meets ``target`` (relative to the magnitudes).
+
+    That of the first ``always`` moments decides.
+    """
     result = None
     for log2_points in range(10, most + 1, 1):
         result = sobol(sums, dimension, SobolRule(log2_points, scrambles=16))
-        if not result.relative_error > target:
+        decisive = slice(always)
+        judged = Moments(result.values[decisive], result.errors[decisive],
+                         result.magnitudes[decisive], result.points)  # fmt: skip
+        if not judged.relative_error > target:
             break
     assert result is not None
     return result

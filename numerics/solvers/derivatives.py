@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from numerics.differences import LOOSE, central, step_for
 from numerics.protocol import ProblemLike
-from theory.errors import SpinodalError
+from theory.errors import DomainError, SpinodalError
 from theory.joint import members, moved, value_of
 
-LOOSE = 4e-4  # accuracy good enough for slopes, and for states far from the solution
+FAIR = 1e-4  # accuracy at which exact derivatives are as good as differences at a loose one
 
 
 def inside(problem: ProblemLike, x, params: Mapping[str, float]) -> bool:
@@ -29,29 +30,36 @@ def differentiable(problem: ProblemLike) -> bool:
 
 def _step(problem: ProblemLike) -> float:
     """Relative step of central differences: the cube root of the noise."""
-    return min(max(getattr(problem, "roughness", 1e-16) ** (1 / 3), 5e-6), 2e-3)
+    return step_for(getattr(problem, "roughness", 1e-16))
 
 
 def slope_noise(problem: ProblemLike, x, params) -> float:
     """Relative error of the Jacobian: zero if exact, else truncation and noise of differences."""
-    if problem.jacobian(x, params, LOOSE) is not None:
+    if differentiable(problem) and problem.jacobian(x, params, LOOSE) is not None:
         return 0.0
     step = _step(problem)
     return 3.0 * (step**2 + getattr(problem, "roughness", 1e-16) / step)
 
 
-def _accuracy(problem: ProblemLike, accuracy: float) -> float:
+def _accuracy(problem: ProblemLike, accuracy: float, least: float) -> float:
     """Slopes need less accuracy than values where that is expensive."""
-    return accuracy if differentiable(problem) else max(accuracy, LOOSE)
+    return accuracy if differentiable(problem) else max(accuracy, least)
+
+
+def _exact(matrix, problem: ProblemLike, x, params, accuracy: float) -> np.ndarray | None:
+    """The problem's own derivatives; None where it has none, or is asked outside its domain."""
+    try:
+        return matrix and matrix(x, params, _accuracy(problem, accuracy, FAIR))
+    except DomainError:
+        return None
 
 
 def state_jacobian(problem: ProblemLike, x, params, accuracy: float) -> np.ndarray:
     """Derivative of the residual with respect to the state; exact where the problem knows it."""
-    level = _accuracy(problem, accuracy)
-    exact = problem.jacobian(x, params, level)
-    if exact is not None:
+    exact = _exact(problem.jacobian, problem, x, params, accuracy)
+    if exact is not None and np.all(np.isfinite(exact)):
         return exact
-    columns = []
+    columns, level = [], _accuracy(problem, accuracy, LOOSE)
     for j, size in enumerate(problem.scale(x, params)):
 
         def along(step, j=j):
@@ -65,30 +73,24 @@ def state_jacobian(problem: ProblemLike, x, params, accuracy: float) -> np.ndarr
 
 def parameter_slope(problem: ProblemLike, x, params, parameter: str, accuracy: float) -> np.ndarray:
     """Derivative of the residual with respect to one parameter, or several moved as one."""
-    exact = getattr(problem, "parameter_jacobian", lambda x, p: None)(x, params)
+    exact = _exact(getattr(problem, "parameter_jacobian", None), problem, x, params, accuracy)
     if exact is not None:
         own = list(getattr(problem, "own_parameters", problem.values(params)))
-        return exact[:, [own.index(k) for k in members(parameter) if k in own]].sum(axis=1)
+        slope = exact[:, [own.index(k) for k in members(parameter) if k in own]].sum(axis=1)
+        if np.all(np.isfinite(slope)):
+            return slope
     here = value_of(params, parameter)
 
     def along(step):
         return x, moved(params, parameter, here + step)
 
     size = max(abs(here), 1e-2)
-    return _difference(problem, along, _step(problem) * size, _accuracy(problem, accuracy))
+    level = _accuracy(problem, accuracy, LOOSE)
+    return _difference(problem, along, _step(problem) * size, level)
 
 
-@np.errstate(all="ignore")
 def _difference(problem, along, step: float, accuracy: float) -> np.ndarray:
-    """Central difference; one-sided of second order where one side is out of bounds."""
-    ahead, behind = inside(problem, *along(step)), inside(problem, *along(-step))
-
-    def value(h):
-        return problem.residual(*along(h), accuracy)
-
-    if ahead and behind:
-        return (value(step) - value(-step)) / (2 * step)
-    h = step if ahead else -step
-    if not inside(problem, *along(2 * h)):
-        return np.full(len(value(0.0)), np.nan)
-    return (4 * value(h) - value(2 * h) - 3 * value(0.0)) / (2 * h)
+    """Derivative of the residual along a line in state and parameters."""
+    return central(
+        lambda h: problem.residual(*along(h), accuracy), lambda h: inside(problem, *along(h)), step
+    )

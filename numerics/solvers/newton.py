@@ -1,8 +1,9 @@
 """Safeguarded Newton iteration on the scaled residual.
 
-The Jacobian is exact where the problem has one, else a difference quotient at a loose accuracy of
-the quadrature; Broyden updates keep it useful while the residual is evaluated at the accuracy asked
-for. Init, step, done and result are separate, so that a notebook can watch.
+The Jacobian is exact where the problem has one, else a difference quotient. Where it takes
+quadrature it is taken at a loose accuracy, and Broyden updates keep it useful while the residual is
+evaluated at the accuracy asked for. Init, step, done and result are separate, so that a notebook
+can watch.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from numerics.protocol import ProblemLike, equation_scale
-from numerics.solvers.derivatives import LOOSE, state_jacobian
+from numerics.solvers.derivatives import LOOSE, differentiable, state_jacobian
 from numerics.status import Status
 
 
@@ -60,15 +61,25 @@ def scaled(problem: ProblemLike, x, params, residual) -> float:
     return value if np.isfinite(value) else np.inf
 
 
-def init(problem: ProblemLike, start, params, settings: NewtonSettings, accuracy) -> NewtonState:
-    """Start at ``start``: coarse first, fine once the residual is small."""
+def init(
+    problem: ProblemLike, start, params, settings: NewtonSettings, accuracy, jacobian=None
+) -> NewtonState:
+    """Start at ``start``: coarse first, fine once the residual is small.
+
+    ``jacobian`` is a first guess; otherwise one is found before the residual, which then costs
+    nothing where both are moments of one quadrature.
+    """
     x = np.array(start, dtype=float)
     if not problem.in_domain(x, params):
         state = NewtonState(x, np.full(len(x), np.nan), accuracy)
         state.status = Status.LEFT_DOMAIN
         return state
     coarse = max(accuracy, settings.loose)
-    return NewtonState(x, problem.residual(x, params, coarse), coarse)
+    lent = jacobian is not None and jacobian.shape == (len(x), len(x))
+    if not lent:
+        jacobian = state_jacobian(problem, x, params, coarse)
+    residual = problem.residual(x, params, coarse)
+    return NewtonState(x, residual, coarse, jacobian, fresh=not lent, lent=lent)
 
 
 def step(problem: ProblemLike, state: NewtonState, params, settings, accuracy) -> None:
@@ -115,10 +126,8 @@ def _move(problem, state, params, direction, size) -> None:
             if new < (1 - 1e-3 * fraction) * size:
                 move = x - state.x
                 change = residual - state.residual
-                if problem.jacobian(x, params, state.accuracy) is not None:
-                    state.jacobian = None
-                elif new > 0.3 * size:
-                    state.jacobian = None  # too poor to repair
+                if new > 0.3 * size or _cheap(problem, x, params, state.accuracy):
+                    state.jacobian = None  # too poor to repair, or not worth it
                 else:
                     correction = np.outer(change - state.jacobian @ move, move)
                     state.jacobian = state.jacobian + correction / (move @ move)
@@ -128,6 +137,11 @@ def _move(problem, state, params, direction, size) -> None:
     if state.fresh:
         state.status = Status.STALLED
     state.jacobian = None
+
+
+def _cheap(problem, x, params, accuracy) -> bool:
+    """Whether a new Jacobian costs no more than a residual."""
+    return differentiable(problem) and problem.jacobian(x, params, accuracy) is not None
 
 
 def done(state: NewtonState, settings: NewtonSettings) -> bool:
@@ -148,9 +162,7 @@ def newton(
 ) -> NewtonState:
     """Run to an end; the returned state has a status. ``jacobian`` is a first guess."""
     settings = settings or NewtonSettings()
-    state = init(problem, start, params, settings, accuracy)
-    if jacobian is not None and jacobian.shape == (len(state.x), len(state.x)):
-        state.jacobian, state.lent = jacobian, True
+    state = init(problem, start, params, settings, accuracy, jacobian)
     while not done(state, settings):
         step(problem, state, params, settings, accuracy)
         if callback is not None and state.history:

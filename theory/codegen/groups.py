@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 import sympy as sp
@@ -20,17 +21,23 @@ class Group:
     mean: sp.Tuple
     covariance: sp.Matrix
     integrands: list[sp.Expr] = field(default_factory=list)
+    slopes: list[sp.Expr] = field(default_factory=list)
     further: list[sp.Expr] = field(default_factory=list)
-    offset: int = 0
-    full_offset: int = 0
 
     @property
     def everything(self) -> list[sp.Expr]:
-        """Integrands that are always needed, then those of diagnostics."""
-        return [*self.integrands, *self.further]
+        """Integrands that are always needed, then those of the Jacobian, then of diagnostics."""
+        return [*self.integrands, *self.slopes, *self.further]
 
     @property
+    def counts(self) -> tuple[int, int, int]:
+        """How many integrands there are up to each of the three extents."""
+        always, slopes = len(self.integrands), len(self.slopes)
+        return always, always + slopes, always + slopes + len(self.further)
+
+    @functools.cached_property
     def moreau(self) -> Moreau | None:
+        """The envelope in the integrands (asked for once they are all there)."""
         nodes = set().union(*(f.atoms(Moreau) for f in self.everything))
         if len(nodes) > 1:
             raise DerivationError("one expectation may contain one Moreau envelope only")
@@ -94,30 +101,31 @@ def _block_inverse(matrix: sp.Matrix) -> sp.Matrix:
 Symbols = dict[GaussianExpectation, sp.Symbol]
 
 
-def collect(system: SaddlePointSystem) -> tuple[list[Group], Symbols, Symbols]:
+def collect(system: SaddlePointSystem) -> tuple[list[Group], list[Symbols]]:
     """Groups of the system's expectations, and the symbol that stands for each moment.
 
-    Twice: where only the moments that are always needed are computed, and where all are.
+    Three times: where only the moments that are always needed are computed, where those of the
+    Jacobian are, too, and where all are.
     """
     groups: dict[tuple, Group] = {}
     placed = []
-    for node in [*system.expectations, *system.further_expectations]:
-        group = groups.setdefault(node.measure, Group(*node.measure))
-        if node.integrand not in group.everything:
-            always = len(placed) < len(system.expectations)
-            (group.integrands if always else group.further).append(node.integrand)
-        placed.append((node, group))
-    offset = full = 0
-    for group in groups.values():
-        group.offset, group.full_offset = offset, full
-        offset, full = offset + len(group.integrands), full + len(group.everything)
-    needed, everything = {}, {}
-    for node, group in placed:
-        place = group.everything.index(node.integrand)
-        everything[node] = _moment(group.full_offset + place)
-        if place < len(group.integrands):
-            needed[node] = _moment(group.offset + place)
-    return list(groups.values()), needed, everything
+    stages = (system.expectations, system.slope_expectations, system.further_expectations)
+    for extent, nodes in enumerate(stages):
+        for node in nodes:
+            group = groups.setdefault(node.measure, Group(*node.measure))
+            if node.integrand not in group.everything:
+                (group.integrands, group.slopes, group.further)[extent].append(node.integrand)
+            placed.append((node, group))
+    found: list[Symbols] = [{}, {}, {}]
+    for extent, symbols in enumerate(found):
+        offsets, total = {}, 0
+        for key, group in groups.items():
+            offsets[key], total = total, total + group.counts[extent]
+        for node, group in placed:
+            place = group.everything.index(node.integrand)
+            if place < group.counts[extent]:
+                symbols[node] = _moment(offsets[node.measure] + place)
+    return list(groups.values()), found
 
 
 def _moment(place: int) -> sp.Symbol:

@@ -45,7 +45,7 @@ def write_module(system: SaddlePointSystem, kernels: Mapping[str, Sequence[str]]
     depend on them) conjugates. Names are deterministic: the same system gives the same text in
     every process.
     """
-    groups, moments, everything = collect(system)
+    groups, (moments, slopes, everything) = collect(system)
     controls = [*system.unknowns, *(p.symbol for p in system.parameters), *system.conjugates]
     names = {x: f"c[{i}]" for i, x in enumerate(controls)}
     parts = [HEADER.format(name=system.name), HELPERS]
@@ -62,10 +62,10 @@ def write_module(system: SaddlePointSystem, kernels: Mapping[str, Sequence[str]]
         measure = _measure(group, names)
         parts.append(_suffixed(measure + text + kernel, f"_{k}"))
         late = bool(group.free_symbols & set(system.conjugates))
-        described.append({"kind": kind, "moments": len(group.integrands),
-                          "further": len(group.further), **sizes, "late": late,
+        described.append({"kind": kind, "counts": group.counts, **sizes, "late": late,
                           "variables": [str(x) for x in group.variables]})  # fmt: skip
     parts += _assembly(system, moments, names)
+    parts += _derivatives(system, slopes, names)
     parts += _diagnosis(system, everything, names)
     parts.append(f"GROUPS = {described!r}\n")
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
@@ -91,18 +91,21 @@ def function(
 
 
 def _integrands(name: str, arguments: str, group: Group, expressions, names, before) -> str:
-    """Fill ``out``: those that are always needed, and all if there is room for them.
+    """Fill ``out``: those that are always needed, and more if there is room for them.
 
-    ``before`` provides the Hessian, which only the further ones need.
+    ``before`` provides the Hessian, which only the last ones need.
     """
-    count, targets = len(group.integrands), _out(expressions)
-    if not group.further:
-        return function(name, arguments, targets, expressions, names)
-    more = function(f"{name}_more", arguments, targets[count:], expressions[count:], names,
-                    before=before)  # fmt: skip
-    head = f"if len(out) > {count}: {name}_more({arguments})"
-    first = function(name, arguments, targets[:count], expressions[:count], names, before=[head])
-    return more + first
+    targets, text, heads, start = _out(expressions), "", [], 0
+    for extent, end in enumerate(group.counts):
+        part = targets[start:end], expressions[start:end], names
+        if extent == 0:
+            first = part
+        elif part[0]:
+            own = f"{name}_{('', 'slopes', 'more')[extent]}"
+            text += function(own, arguments, *part, before=before if extent == 2 else ())
+            heads.append(f"if len(out) > {start}: {own}({arguments})")
+        start = end
+    return text + function(name, arguments, *first, before=heads)
 
 
 def _entries(target: str, matrix: sp.Matrix):
@@ -280,14 +283,6 @@ def _assembly(system: SaddlePointSystem, moments, names) -> list[str]:
         starts.append([sp.sympify(values.get(x, 0)) for x in system.unknowns])
     matrix = sp.Matrix(starts or [[sp.S.Zero] * len(system.unknowns)])
     parts.append(function("starts", "c, out", *_entries("out", matrix), names))
-    if system.form == "gradient" and not moments:
-        gradient = sp.Matrix(list(system.updates.values()))
-        for name, variables in (
-            ("jacobian", system.unknowns),
-            ("parameter_jacobian", [p.symbol for p in system.parameters]),
-        ):
-            matrix = gradient.jacobian(sp.Matrix(list(variables))) if variables else sp.zeros(0, 0)
-            parts.append(function(name, "c, out", *_entries("out", matrix), names))
     facts = {
         "OUTPUTS": list(outputs),
         "STARTS": labels,
@@ -299,6 +294,27 @@ def _assembly(system: SaddlePointSystem, moments, names) -> list[str]:
         "ANSAETZE": tuple(a.name for a in system.ansaetze),
     }
     return [*parts, *(f"{name} = {value!r}" for name, value in facts.items())]
+
+
+def _derivatives(system: SaddlePointSystem, moments, names) -> list[str]:
+    """From moments, and slopes found by differences, to the Jacobian of the updates."""
+    found = system.jacobian
+    if found is None:
+        return ["MISSING, KNOWN = (), None"]
+    hats = {h: e.xreplace(moments) for h, e in system.conjugates.items()}
+    symbols = [*moments.values(), *found.missing]
+    known = {**names, **{s: s.name for s in symbols}}
+    columns = [y for y in (*system.unknowns, *(p.symbol for p in system.parameters))
+               if (system.unknowns[0], y) in found.entries]  # fmt: skip
+    matrix = sp.Matrix(len(system.unknowns), len(columns),
+                       lambda i, j: found.entries[system.unknowns[i], columns[j]])  # fmt: skip
+    matrix = matrix.applyfunc(lambda e: e.xreplace(moments).xreplace(hats))
+    place = {h: i for i, h in enumerate(system.conjugates)}
+    missing = tuple((place[h], system.unknowns.index(y)) for h, y in found.missing.values())
+    return [
+        function("jacobian", "c, moments, slopes, out", *_entries("out", matrix), known),
+        f"MISSING, KNOWN = {missing!r}, {tuple(map(str, columns))!r}",
+    ]
 
 
 def _diagnosis(system: SaddlePointSystem, everything, names) -> list[str]:
