@@ -37,7 +37,7 @@ def tangent(u, v, rise, Va, Vb, ctx):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def put(jump, b, a, uL, vL, uR, vR, Va, Vb, ctx):
-    """Fill a row of jumps: b, a, uL, vL, uR, vR and, but for b, their derivatives along the jumps."""
+    """Fill a row of jumps: b, a, uL, vL, uR, vR, and the derivatives of a, uL, ... by b."""
     rise = -(vR - vL) / (Vb * (uR - uL))
     jump[0], jump[1], jump[2], jump[3], jump[4], jump[5] = b, a, uL, vL, uR, vR
     jump[6] = Va * rise
