@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from numerics.continuation.conditions import condition_curve, difference, softening
 from numerics.continuation.event import Event
@@ -339,6 +338,8 @@ def _locate(equations, a: CurvePoint, b: CurvePoint, function, kind: str) -> Spe
         return make_point(equations, found, a.tangent)
 
     try:
+        from scipy.optimize import brentq  # slow to import
+
         place = brentq(lambda s: function(at(s).y), 0.0, 1.0, xtol=1e-13, rtol=1e-14)
         point = at(place)
         near = [at(min(max(place + s, 0.0), 1.0)) for s in (1e-4, -1e-4)]

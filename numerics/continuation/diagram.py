@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import qmc
 
 from numerics.continuation.branch import Branch
 from numerics.continuation.comparison import Comparison, full_state
@@ -241,6 +240,8 @@ class _Search:
 
     def spread(self, problem, values, extra) -> list[np.ndarray]:
         """Own starts, given ones and, for smooth systems, a few in between."""
+        from scipy.stats import qmc  # slow to import
+
         n = len(problem.unknowns)
         own = [np.asarray(s, float) for s in (*extra, *problem.starts(values))]
         if not differentiable(problem):

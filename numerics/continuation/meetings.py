@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from scipy.interpolate import CubicHermiteSpline
 
 from numerics.continuation.branch import Branch
 from numerics.solvers import Solution
 from theory.joint import slope, value_of
+
+if TYPE_CHECKING:
+    from scipy.interpolate import CubicHermiteSpline
 
 ENDING = ("pitchfork", "transcritical", "branch point", "fold", "oscillatory")
 
@@ -60,6 +64,8 @@ def nearest(stretch: Stretch, value: float) -> Solution:
 
 def energy_curve(stretch: Stretch) -> CubicHermiteSpline:
     """Energy along a stretch, with its exact slopes."""
+    from scipy.interpolate import CubicHermiteSpline  # slow to import
+
     branch, first, last = stretch
     parameter = branch.parameter
     points = sorted(branch.points[first:last], key=lambda s: value_of(s.params, parameter))

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 from numerics.continuation.equations import BranchEquations
 from numerics.continuation.stability import full_jacobian, rates, unstable, whole
@@ -141,6 +140,8 @@ class Probe:
 
         try:
             tolerance = 1e-10 if self.equations.exact else 1e-3
+            from scipy.optimize import brentq  # slow to import
+
             return Root(test, brentq(value, 0.0, 1.0, xtol=tolerance, rtol=1e-12), index)
         except (FloatingPointError, ValueError):
             return self._bisected(here, new, test, index, function)
