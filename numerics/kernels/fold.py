@@ -12,7 +12,13 @@ import numpy as np
 from numba import njit
 
 from numerics.kernels.envelope import maxwell, settle
-from numerics.kernels.interface import context, derivatives, moments
+from numerics.kernels.interface import (
+    context,
+    derivatives,
+    features,
+    moments_of_features,
+    of_features,
+)
 from numerics.kernels.minima import minimise
 
 JUMP = 11  # numbers that describe one jump
@@ -333,7 +339,7 @@ def beyond(b, mean, sd):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def fold_sums(first, last, zus, zvs, zweights, reaches, lines, wide, field, response, x, w, half,
-              c, n_context, n_moments, sums, sizes, checks):  # fmt: skip
+              c, n_context, n_features, n_moments, sums, sizes, checks):  # fmt: skip
     """Rows ``first:last`` of the integrals over the lens, one row for each pair of sources.
 
     Parameters
@@ -352,7 +358,7 @@ def fold_sums(first, last, zus, zvs, zweights, reaches, lines, wide, field, resp
         found, and the mass beyond the lines to which they could be followed
     """  # fmt: skip
     Va, Vb = response[0], response[1]
-    ctx, out = np.empty(n_context), np.empty(n_moments)
+    ctx, tab, out = np.empty(n_context), np.empty(n_features), np.empty(n_moments)
     cusp, jumps = np.zeros(5), np.empty((np.max(lines) + 1, JUMP))
     starts, ends = np.empty(48), np.empty(48)
     path_a, path_b = np.empty(SAMPLES + 1), np.empty(SAMPLES + 1)
@@ -393,9 +399,11 @@ def fold_sums(first, last, zus, zvs, zweights, reaches, lines, wide, field, resp
                     u, v = uL + s * (uR - uL), vL + s * (vR - vL)
                     u_b, v_b = uL_b + s * (uR_b - uL_b), vL_b + s * (vR_b - vL_b)
                     area = share * (ends[p] - starts[p]) * ((uR - uL) * v_b - (vR - vL) * u_b)
-                    _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(u, v, ctx)
+                    u, v = sign * u, sign * v
+                    features(u, v, tab)
+                    l_u, l_v, l_uu, l_uv, l_vv = of_features(u, v, tab, ctx)
                     det = (1.0 + Va * l_uu) * (1.0 + Vb * l_vv) - Va * Vb * l_uv * l_uv
-                    fa, fb = sign * (u + Va * l_u), sign * (v + Vb * l_v)
+                    fa, fb = u + Va * l_u, v + Vb * l_v
                     xi = (fb - middle) / field[3]
                     eta = (fa - centre - field[7] * xi) / field[8]
                     t = xi * xi + eta * eta
@@ -403,7 +411,7 @@ def fold_sums(first, last, zus, zvs, zweights, reaches, lines, wide, field, resp
                         continue
                     weight = norm * area * det * math.exp(-0.5 * t)
                     checks[row, 0] += weight * w[q]
-                    moments(fa, fb, sign * u, sign * v, ctx, out)
+                    moments_of_features(fa, fb, u, v, tab, ctx, out)
                     even = (k + side) % 2
                     for m in range(n_moments):
                         term = weight * out[m]

@@ -216,8 +216,8 @@ def fold(kernels: Kernels, spec: Specification, c, rule: Rule) -> Part:
 
     def part(first, last):
         kernels.fold_sums(first, last, zu, zv, weights, reaches, lines, rule.panel / share,
-                          spec.field, spec.response, *nodes, c, kernels.context, count, sums,
-                          sizes, checks)  # fmt: skip
+                          spec.field, spec.response, *nodes, c, kernels.context, kernels.features,
+                          count, sums, sizes, checks)  # fmt: skip
 
     in_ranges(part, n)
     total, rows = sums.sum(axis=0), sums[:, 0]
