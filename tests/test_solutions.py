@@ -118,8 +118,8 @@ def test_mirror_images_leave_the_energy(full):
         if flip:
             y[full.unknowns.index(flip)] *= -1
         energies.append(full.energy(y, {}, 1e-4))
-    assert energies[1] == pytest.approx(energies[0], rel=1e-6)
-    assert energies[2] == pytest.approx(energies[0], rel=1e-6)
+    assert energies[1] == pytest.approx(energies[0], rel=1e-5)
+    assert energies[2] == pytest.approx(energies[0], rel=1e-5)
     assert full.classify(x) == "mixed"
     np.testing.assert_array_equal(
         full.canonical(-x * [1, -1, 1, 1]), full.canonical(-x * [1, -1, -1, 1])

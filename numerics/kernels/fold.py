@@ -52,6 +52,13 @@ def put(jump, b, a, uL, vL, uR, vR, Va, Vb, ctx):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def take(jump, other):
+    """Copy a row of jumps (slices compile for seconds)."""
+    for i in range(JUMP):
+        other[i] = jump[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def follow(jump, b, Va, Vb, ctx, found):
     """The jump on the line b, from one on a line nearby; whether there is one."""
     s = b - jump[0]
@@ -77,14 +84,15 @@ def advance(jump, b, Va, Vb, ctx, found):
     """`follow` in as many steps as it takes."""
     if follow(jump, b, Va, Vb, ctx, found):
         return True
-    reached = jump.copy()
+    reached = np.empty(JUMP)
+    take(jump, reached)
     step = 0.5 * (b - jump[0])
     for _ in range(30):
         step = min(step, b - reached[0])
         if not follow(reached, reached[0] + step, Va, Vb, ctx, reached):
             step *= 0.5
         elif reached[0] >= b:
-            found[:] = reached
+            take(reached, found)
             return True
     return False
 
@@ -110,7 +118,8 @@ def close(limit, cusp, Va, Vb, ctx, jumps):
     comes in between. ``jumps[0]`` is the jump at b = 0.
     """
     cusp[1] = 0.0
-    last, trial = jumps[0].copy(), np.empty(JUMP)
+    last, trial = np.empty(JUMP), np.empty(JUMP)
+    take(jumps[0], last)
     wide = (last[4] - last[2]) * (last[4] - last[2])
     width = wide
     step = limit / 6.0
@@ -128,7 +137,7 @@ def close(limit, cusp, Va, Vb, ctx, jumps):
         slope = (width - new) / (b - last[0])
         end = b + new / slope if slope > 0.0 else np.inf
         width = new
-        last[:] = trial
+        take(trial, last)
         if end < limit and width < 0.03 * wide:
             cusp[0], cusp[1] = 0.5 * (trial[2] + trial[4]), end
             cusp[2] = 0.5 * (trial[3] + trial[5])
@@ -359,7 +368,10 @@ def fold_sums(first, last, zus, zvs, zweights, reaches, lines, wide, field, resp
     """  # fmt: skip
     Va, Vb = response[0], response[1]
     ctx, tab, out = np.empty(n_context), np.empty(n_features), np.empty(n_moments)
-    cusp, jumps = np.zeros(5), np.empty((np.max(lines) + 1, JUMP))
+    most = 0
+    for row in range(first, last):
+        most = max(most, lines[row])
+    cusp, jumps = np.zeros(5), np.empty((most + 1, JUMP))
     starts, ends = np.empty(48), np.empty(48)
     path_a, path_b = np.empty(SAMPLES + 1), np.empty(SAMPLES + 1)
     total = np.empty((3, n_moments))
@@ -374,8 +386,8 @@ def fold_sums(first, last, zus, zvs, zweights, reaches, lines, wide, field, resp
         if edge == 0.0:
             continue
         if count < lines[row] or (edge < 0.0 and edge > -limit):
-            last = jumps[count - 1, 0] if 0 < count < lines[row] else -edge * (count > 0)
-            checks[row, 1] = zweights[row] * beyond(last, middle, field[3])
+            known = jumps[count - 1, 0] if 0 < count < lines[row] else -edge * (count > 0)
+            checks[row, 1] = zweights[row] * beyond(known, middle, field[3])
         centre = field[4] + field[5] * zu + field[6] * zv
         norm = zweights[row] / (2.0 * math.pi * field[3] * field[8])
         reach = reaches[row] * reaches[row]
