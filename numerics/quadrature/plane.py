@@ -296,7 +296,7 @@ def integrate(
             return Moments(values, np.full(len(values), np.nan), sizes, points, lost)
         shared, single, worst = errors(parts, sizes, always)
         scale = np.maximum(sizes, 1e-300)
-        missing = [30.0 * part.missing for part in parts]
+        missing = [100.0 * part.missing for part in parts]
         shared += sum(missing)
         relative = np.where(np.arange(len(values)) < always, shared, np.maximum(single, shared))
         new = Moments(values, (relative + lost + 2e-14) * scale, sizes, points, lost)
