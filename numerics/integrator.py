@@ -33,6 +33,7 @@ class Integrator:
         self.groups = module.GROUPS
         self._memo: dict[tuple, Moments] = {}
         self._sums: dict[tuple, planar.Sums] = {}
+        self._constant: dict[tuple, Moments] = {}
 
     @property
     def smooth(self) -> bool:
@@ -41,10 +42,20 @@ class Integrator:
             g["kind"] == "smooth" or g.get("tensor", False) for g in self.groups
         )
 
+    @property
+    def sampled(self) -> bool:
+        """Whether some expectation is a mean over points, whose error falls slowly."""
+        return any(
+            len(g["variables"]) > max(smooth.LADDERS) if g["kind"] == "smooth"
+            else g["kind"] == "proximal" and self.rule is None and not g["tensor"]
+            for g in self.groups
+        )  # fmt: skip
+
     def forget(self) -> None:
         """Drop what is remembered."""
         self._memo.clear()
         self._sums.clear()
+        self._constant.clear()
 
     def moments(
         self, c: np.ndarray, accuracy: float | None, *, estimate: bool, full: bool = False
@@ -63,7 +74,7 @@ class Integrator:
 
     def _integrate(self, c, target, estimate, full) -> Moments:
         parts: list[Moments | None] = [
-            None if g["late"] else self._group(k, c, target, estimate, full)
+            None if g["late"] else self._known(k, c, target, estimate, full)
             for k, g in enumerate(self.groups)
         ]
         if any(part is None for part in parts):
@@ -79,6 +90,17 @@ class Integrator:
             sum(p.points for p in done),
             max(p.unresolved for p in done),
         )
+
+    def _known(self, k, c, target, estimate, full) -> Moments:
+        """A group of expectations; one that depends on parameters only is integrated once."""
+        if not self.groups[k]["constant"]:
+            return self._group(k, c, target, estimate, full)
+        key = (k, c[len(self.module.UNKNOWNS) :].tobytes(), target, full)
+        if key not in self._constant:
+            if len(self._constant) > 32:
+                self._constant.clear()
+            self._constant[key] = self._group(k, c, target, True, full)
+        return self._constant[key]
 
     def _late(self, parts, c, target, estimate, full) -> list[Moments | None]:
         """Expectations over measures that depend on conjugates, whose values are known by now.
@@ -165,7 +187,7 @@ class Integrator:
 
             if n <= max(smooth.LADDERS):
                 return smooth.integrate(sums, n, min(target, 1e-10))
-            return sampled.sobol_to(sums, n, target)
+            return sampled.sobol_for(sums, n, target)
         precision = np.linalg.inv(response)
         sizes = np.array([group["nd_context"], count, group["starts"]])
         local = isinstance(self.rule, NodeRule) and self.rule.local
@@ -184,4 +206,4 @@ class Integrator:
             return sampled.sobol(proximal_sums, n, self.rule)
         if group["tensor"]:
             return smooth.integrate(proximal_sums, n, min(target, 1e-10))
-        return sampled.sobol_to(proximal_sums, n, target)
+        return sampled.sobol_for(proximal_sums, n, target)

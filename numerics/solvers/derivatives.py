@@ -29,7 +29,7 @@ def differentiable(problem: ProblemLike) -> bool:
 
 def _step(problem: ProblemLike) -> float:
     """Relative step of central differences: the cube root of the noise."""
-    return min(max(getattr(problem, "roughness", 1e-16) ** (1 / 3), 5e-6), 2e-3)
+    return min(max(getattr(problem, "roughness", 1e-16) ** (1 / 3), 5e-6), 1e-2)
 
 
 def slope_noise(problem: ProblemLike, x, params) -> float:

@@ -38,6 +38,8 @@ class Solution:
     status : Status
     steps, evaluations : int
         Solver steps, integrand evaluations of the final evaluation.
+    reached : float
+        Relative error of the expectations: the accuracy that could have been asked for.
     jacobian : array
         Of the residual, good enough to start a solve nearby.
     """
@@ -60,6 +62,7 @@ class Solution:
     steps: int
     evaluations: int
     unresolved: float = 0.0
+    reached: float = math.nan
     settings: dict[str, object] = field(default_factory=dict)
     jacobian: np.ndarray | None = field(default=None, repr=False, compare=False)
 
@@ -70,7 +73,11 @@ class Solution:
 
     @property
     def message(self) -> str:
-        return self.status.message(residual=self.residual, steps=self.steps)
+        numbers: dict[str, object] = {"residual": self.residual, "steps": self.steps}
+        if self.status is Status.ACCURACY_NOT_REACHED:
+            asked = self.settings.get("accuracy", math.nan)
+            numbers |= {"accuracy asked": asked, "reached": self.reached}
+        return self.status.message(**numbers)
 
     def __getitem__(self, name: str) -> float:
         for source in (self.state, self.observables, self.params):
@@ -198,6 +205,7 @@ def make_solution(
         steps=steps,
         evaluations=evaluation.evaluations,
         unresolved=evaluation.unresolved,
+        reached=evaluation.relative_error,
         settings=settings,
         jacobian=jacobian,
     )
