@@ -1,8 +1,7 @@
 """Integration problems whose values are known otherwise, by what makes them hard.
 
 The value of a problem is a function of its parameters, in closed form or by mpmath at 30 digits on
-intervals that end where the integrand is singular; for attention it is a number, from scrambled
-Sobol sets with a minimiser of their own, and has an error.
+intervals that end where the integrand is singular.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ class Case:
     route: str
     accuracies: Sequence[float] = (1e-3, 1e-6, 1e-10)
     unreached: Sequence[float] = field(default=())
-    error: float = 0.0
 
 
 def of(expectation, parameters, plan=None) -> theory.FreeEnergy:
@@ -100,8 +98,13 @@ def well_value(dimension, s, V, c):
         return min((y - a) ** 2 / (2 * V) + c * (y * y - 1) ** 2 / 4 for y in real)
 
     mp.mp.dps = 18  # the smooth half needs no more
-    value = dimension * 2 * mp.quad(
-        lambda t: envelope(s * t) * mp.exp(-t * t / 2) / mp.sqrt(2 * mp.pi), [0, 1, 3, 10])
+    value = (
+        dimension
+        * 2
+        * mp.quad(
+            lambda t: envelope(s * t) * mp.exp(-t * t / 2) / mp.sqrt(2 * mp.pi), [0, 1, 3, 10]
+        )
+    )
     mp.mp.dps = 30
     return float(value)
 
@@ -150,22 +153,29 @@ CASES = [
     _smooth("smooth", "log cosh", 6.0, log_cosh(6.0)),
     _smooth("smooth", "cosine", 1.0, lambda: float(mp.exp(mp.mpf(-9) / 2)), "closed form"),
     _smooth("smooth", "eighth", 1.0, lambda: 105.0, "closed form"),
-    _smooth("kink", "soft kink", 1.0, kink(1.0)),
-    _smooth("kink", "soft kink", 20.0, kink(20.0), unreached=(1e-10,)),
+    _smooth("kink", "soft kink", 1.0, kink(1.0), unreached=(1e-10,)),
+    _smooth("kink", "soft kink", 20.0, kink(20.0), unreached=(1e-6, 1e-10)),
     _smooth("kink", "soft hinge", 1.0, hinge(1.0)),
-    _smooth("kink", "soft hinge", 10.0, hinge(10.0)),
+    _smooth("kink", "soft hinge", 10.0, hinge(10.0), unreached=(1e-6, 1e-10)),
     _smooth("tail", "growing", 0.7, lambda: float(1 / mp.sqrt(1 - mp.mpf("0.245"))), "closed form"),
-    _smooth("tail", "growing", 1.2, lambda: float(1 / mp.sqrt(1 - mp.mpf("0.72"))), "closed form"),
+    _smooth(
+        "tail",
+        "growing",
+        1.2,
+        lambda: float(1 / mp.sqrt(1 - mp.mpf("0.72"))),
+        "closed form",
+        unreached=(1e-6, 1e-10),
+    ),
     _smooth("tail", "saturating", 1.0, saturating(1.0)),
-    _smooth("tail", "saturating", 100.0, saturating(100.0)),
+    _smooth("tail", "saturating", 100.0, saturating(100.0), unreached=(1e-6, 1e-10)),
     _quadratic("smooth", True, 0.8, 2.0, 0.5, (1e-3, 1e-10)),
     _quadratic("edge", True, 1.5, 1e-8, 0.9999999, (1e-3, 1e-10)),
     _quadratic("edge", True, 1.5, 1e8, 0.3, (1e-3, 1e-10)),
-    _quadratic("smooth", False, 0.8, 2.0, 0.5, SAMPLED),
-    _quadratic("edge", False, 1.0, 1e-6, 1 - 1e-9, SAMPLED),
-    _quadratic("edge", False, 1.5, 1e8, 0.3, SAMPLED),
-    _wells(1, 1.0, 0.5, 1.0, (*SAMPLED, 1e-5)),
+    _quadratic("smooth", False, 0.8, 2.0, 0.5, SAMPLED, (4e-4, 1e-4)),
+    _quadratic("edge", False, 1.0, 1e-6, 1 - 1e-9, SAMPLED, (4e-4, 1e-4)),
+    _quadratic("edge", False, 1.5, 1e8, 0.3, SAMPLED, (4e-4, 1e-4)),
+    _wells(1, 1.0, 0.5, 1.0, (*SAMPLED, 1e-5), (4e-4, 1e-4, 1e-5)),
     _wells(1, 0.3, 50.0, 1.0, SAMPLED),
-    _wells(6, 1.0, 2.0, 1.0, SAMPLED),
+    _wells(6, 1.0, 2.0, 1.0, SAMPLED, (1e-4,)),
     _wells(6, 0.4, 30.0, 3.0, SAMPLED),
 ]

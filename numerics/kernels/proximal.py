@@ -18,13 +18,14 @@ def nd_objective(h, w, precision, ctx):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def nd_step(gradient, hessian, n, damping, factor, step):
-    """Solve ``(hessian + damping) step = -gradient`` by Cholesky; False if not positive."""
+def nd_step(gradient, hessian, precision, damping, factor, step):
+    """Solve ``(hessian + damping diag(precision)) step = -gradient``; False if not positive."""
+    n = len(step)
     for i in range(n):
         for j in range(i + 1):
             entry = hessian[i, j]
             if i == j:
-                entry += damping
+                entry += damping * precision[i, i]
             for k in range(j):
                 entry -= factor[i, k] * factor[j, k]
             if i == j:
@@ -56,18 +57,15 @@ def nd_minimise(h, w, precision, ctx, best, lowest, gradient, hessian, work):
     n = len(h)
     factor, step, trial = work[:n], work[n], work[n + 1]
     value = nd_objective(h, w, precision, ctx)
-    diagonal = 0.0
-    for i in range(n):
-        diagonal = max(diagonal, precision[i, i])
-    damping = 0.0
+    damping = 0.0  # in units of the precision of each variable, which may differ widely
     for _ in range(100):
         nd_slopes(h, ctx, gradient, hessian)
         for i in range(n):
             for j in range(n):
                 gradient[i] += precision[i, j] * (h[j] - w[j])
                 hessian[i, j] += precision[i, j]
-        while not nd_step(gradient, hessian, n, damping, factor, step):
-            damping = max(4.0 * damping, 1e-2 * diagonal)
+        while not nd_step(gradient, hessian, precision, damping, factor, step):
+            damping = max(4.0 * damping, 1e-2)
         size, reach, distance, slope = 0.0, 0.0, 0.0, 0.0
         for i in range(n):
             trial[i] = h[i] + step[i]
@@ -86,11 +84,11 @@ def nd_minimise(h, w, precision, ctx, best, lowest, gradient, hessian, work):
             # the next step would be of the order of the square of this one
             if size <= 1e-8 * (1.0 + reach) or (damping == 0.0 and size <= 1e-7 * (1.0 + reach)):
                 break
-            damping = 0.25 * damping if damping > 1e-3 * diagonal else 0.0
+            damping = 0.25 * damping if damping > 1e-3 else 0.0
         else:
             if size <= 1e-10 * (1.0 + reach):
                 break
-            damping = max(4.0 * damping, 1e-2 * diagonal)
+            damping = max(4.0 * damping, 1e-2)
     return value
 
 
