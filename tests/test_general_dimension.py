@@ -78,6 +78,7 @@ def test_general_route_agrees_with_the_planar_one(full):
     assert found.energy_error < 0.02 * found.energy
 
 
+@pytest.mark.slow
 def test_second_column_that_is_silent_changes_nothing(full):
     """Rank two with V_22 and q_22 close to zero: the energy of rank one."""
     wide = compiled(attention(rank=2), "semantic")

@@ -11,7 +11,7 @@ from numerics.quadrature.threads import pool, workers
 
 BLOCK = 2**11  # nodes for one task
 SCRAMBLES = 8
-COARSEST, FINEST = 12, 17  # binary logarithm of the points of a scramble
+COARSEST, FINEST = 12, 16  # binary logarithm of the points of a scramble
 COARSE = 4e-4  # the accuracy asked from which on the coarsest sets serve
 FINEST_TARGET = COARSE * 2.0 ** (COARSEST - FINEST)
 
@@ -49,7 +49,7 @@ def sobol(sums, dimension: int, rule: SobolRule) -> Moments:
 def sobol_for(sums, dimension: int, target: float) -> Moments:
     """Sets whose size depends on ``target`` alone, so that the sums are functions of the state.
 
-    They double where ``target`` halves, up to 2**17 points in each of 8 scrambles; the error says
+    They double where ``target`` halves, up to 2**16 points in each of 8 scrambles; the error says
     what they reach, which is less than was asked: differences between states at equal nodes, which
     a solver needs, are far more accurate than the values.
     """

@@ -236,14 +236,15 @@ def _state_errors(problem, x, params, bound, jacobian, scale) -> np.ndarray:
 
 def diagnosed(problem, x, params, errors) -> tuple[dict[str, float], dict[str, float]]:
     """Diagnostics of a model at a state, with the effect of the state's errors."""
-    values, own = problem.diagnostics(x, params, DIAGNOSTIC)
+    level = max(DIAGNOSTIC, 16 * getattr(problem, "finest", 0.0))
+    values, own = problem.diagnostics(x, params, level)
     if np.max(errors / problem.scale(x, params), initial=0.0) < 0.1 * DIAGNOSTIC:
         return values, own
     for i, error in enumerate(errors):
         moved = x.copy()
         moved[i] += error
         known = np.isfinite(error) and problem.in_domain(moved, params)
-        there = problem.diagnostics(moved, params, DIAGNOSTIC)[0] if known else {}
+        there = problem.diagnostics(moved, params, level)[0] if known else {}
         own = {k: e + abs(there.get(k, np.inf) - values[k]) for k, e in own.items()}
     return values, own
 
