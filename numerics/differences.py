@@ -11,7 +11,7 @@ LOOSE = 4e-4  # accuracy good enough for differences, and for states far from th
 
 def step_for(noise: float) -> float:
     """Relative step of central differences: the cube root of the noise."""
-    return min(max(noise ** (1 / 3), 5e-6), 2e-3)
+    return min(max(noise ** (1 / 3), 5e-6), 1e-2)
 
 
 @np.errstate(all="ignore")

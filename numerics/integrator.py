@@ -34,6 +34,7 @@ class Integrator:
         self.groups = module.GROUPS
         self._memo: dict[tuple, Moments] = {}
         self._sums: dict[tuple, lines.Sums] = {}
+        self._constant: dict[tuple, Moments] = {}
 
     @property
     def smooth(self) -> bool:
@@ -42,10 +43,20 @@ class Integrator:
             g["kind"] == "smooth" or g.get("tensor", False) for g in self.groups
         )
 
+    @property
+    def sampled(self) -> bool:
+        """Whether some expectation is a mean over points, whose error falls slowly."""
+        return any(
+            len(g["variables"]) > max(smooth.LADDERS) if g["kind"] == "smooth"
+            else g["kind"] == "proximal" and self.rule is None and not g["tensor"]
+            for g in self.groups
+        )  # fmt: skip
+
     def forget(self) -> None:
         """Drop what is remembered."""
         self._memo.clear()
         self._sums.clear()
+        self._constant.clear()
 
     def moments(
         self, c: np.ndarray, accuracy: float | None, *, estimate: bool, extent: int = NEEDED
@@ -64,7 +75,7 @@ class Integrator:
 
     def _integrate(self, c, target, estimate, extent) -> Moments:
         parts: list[Moments | None] = [
-            None if g["late"] else self._group(k, c, target, estimate, extent)
+            None if g["late"] else self._known(k, c, target, estimate, extent)
             for k, g in enumerate(self.groups)
         ]
         if any(part is None for part in parts):
@@ -80,6 +91,17 @@ class Integrator:
             sum(p.points for p in done),
             max(p.unresolved for p in done),
         )
+
+    def _known(self, k, c, target, estimate, extent) -> Moments:
+        """A group of expectations; one that depends on parameters only is integrated once."""
+        if not self.groups[k]["constant"]:
+            return self._group(k, c, target, estimate, extent)
+        key = (k, c[len(self.module.UNKNOWNS) :].tobytes(), target, extent)
+        if key not in self._constant:
+            if len(self._constant) > 32:
+                self._constant.clear()
+            self._constant[key] = self._group(k, c, target, True, extent)
+        return self._constant[key]
 
     def _late(self, parts, c, target, estimate, extent) -> list[Moments | None]:
         """Expectations over measures that depend on conjugates, whose values are known by now.
@@ -156,7 +178,7 @@ class Integrator:
     def _group(self, k, c, target, estimate, extent) -> Moments:
         """Integrate one group of expectations by the rule that fits it."""
         group, module = self.groups[k], self.module
-        n, always, count = len(group["variables"]), group["counts"][NEEDED], group["counts"][extent]
+        n, count = len(group["variables"]), group["counts"][extent]
         if count == 0:
             nothing = np.zeros(0)
             return Moments(nothing, nothing, nothing, 0)
@@ -182,7 +204,7 @@ class Integrator:
 
             if n <= max(smooth.LADDERS):
                 return smooth.integrate(sums, n, min(target, 1e-10))
-            return sampled.sobol_to(sums, n, target)
+            return sampled.sobol_for(sums, n, target)
         precision = np.linalg.inv(response)
         sizes = np.array([group["nd_context"], count, group["starts"]])
         local = isinstance(self.rule, NodeRule) and self.rule.local
@@ -201,4 +223,4 @@ class Integrator:
             return sampled.sobol(proximal_sums, n, self.rule)
         if group["tensor"]:
             return smooth.integrate(proximal_sums, n, min(target, 1e-10))
-        return sampled.sobol_to(proximal_sums, n, target, always=always)
+        return sampled.sobol_for(proximal_sums, n, target)

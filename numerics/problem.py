@@ -13,6 +13,7 @@ from numerics.integrator import ALL, Integrator
 from numerics.protocol import Evaluation
 from numerics.quadrature.moments import Moments
 from numerics.quadrature.nodes import NodeRule, SobolRule
+from numerics.quadrature.sampled import FINEST_TARGET
 from numerics.slopes import update_slopes
 from theory.codegen import load
 from theory.derive import broken_requirement, check_values
@@ -102,9 +103,16 @@ class Problem:
     @property
     def roughness(self) -> float:
         """Relative jitter of the residual as a function of the state at one accuracy."""
+        if self.integrator.sampled:
+            return 1e-6  # points pass through the jumps of the proximal point one by one
         if not self.integrator.smooth:
             return 1e-8
         return 1e-14 if self.integrator.groups else 1e-16
+
+    @property
+    def finest(self) -> float:
+        """The accuracy beyond which asking for more changes nothing."""
+        return FINEST_TARGET if self.integrator.sampled else 0.0
 
     @functools.cached_property
     def whole(self) -> Problem | None:

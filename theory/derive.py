@@ -148,6 +148,14 @@ def _solve_linear(model: FreeEnergy, variable: sp.Symbol, partners: set[sp.Symbo
     return partner, sp.factor_terms(tidy_expectations(-rest / slope.diff(partner)))
 
 
+def _transverse(system: SaddlePointSystem, vanishing):
+    """Stability against what vanishes; not known where a response is among it."""
+    try:
+        return jacobian_block(system, vanishing)
+    except DerivationError:
+        return {}
+
+
 def reduce(system: SaddlePointSystem, ansatz: Ansatz) -> SaddlePointSystem:
     """Apply an ansatz after checking that the equations it eliminates hold identically.
 
@@ -183,7 +191,7 @@ def reduce(system: SaddlePointSystem, ansatz: Ansatz) -> SaddlePointSystem:
             "known by itself an empty substitution, and its values in starts=..."
         )
     vanishing = [x for x in system.unknowns if image.get(x, x) == 0]
-    transverse = {**system.transverse, **jacobian_block(system, vanishing)}
+    transverse = {**system.transverse, **_transverse(system, vanishing)}
     return SaddlePointSystem(
         model=system.model,
         unknowns=tuple(updates),

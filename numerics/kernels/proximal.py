@@ -18,14 +18,14 @@ def nd_objective(h, w, precision, ctx):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def nd_step(gradient, hessian, n, damping, step):
-    """Solve ``(hessian + damping) step = -gradient`` by Cholesky; False if not positive."""
-    factor = np.empty((n, n))
+def nd_step(gradient, hessian, precision, damping, factor, step):
+    """Solve ``(hessian + damping diag(precision)) step = -gradient``; False if not positive."""
+    n = len(step)
     for i in range(n):
         for j in range(i + 1):
             entry = hessian[i, j]
             if i == j:
-                entry += damping
+                entry += damping * precision[i, i]
             for k in range(j):
                 entry -= factor[i, k] * factor[j, k]
             if i == j:
@@ -47,39 +47,48 @@ def nd_step(gradient, hessian, n, damping, step):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def nd_minimise(h, w, precision, ctx, gradient, hessian, step, trial):
-    """Local minimum by damped Newton from ``h`` (overwritten); returns the objective."""
+def nd_minimise(h, w, precision, ctx, best, lowest, gradient, hessian, work):
+    """Local minimum by damped Newton from ``h`` (overwritten); returns the objective.
+
+    It is abandoned (infinity) where it leads to the minimum ``best`` that is known already, or to
+    one above ``lowest``: in the basin of a minimum, where the steps are short, the objective falls
+    by half of what the slope promises, and five times that is never made up.
+    """
     n = len(h)
+    factor, step, trial = work[:n], work[n], work[n + 1]
     value = nd_objective(h, w, precision, ctx)
-    diagonal = 0.0
-    for i in range(n):
-        diagonal = max(diagonal, precision[i, i])
-    damping = 0.0
+    damping = 0.0  # in units of the precision of each variable, which may differ widely
     for _ in range(100):
         nd_slopes(h, ctx, gradient, hessian)
         for i in range(n):
             for j in range(n):
                 gradient[i] += precision[i, j] * (h[j] - w[j])
                 hessian[i, j] += precision[i, j]
-        while not nd_step(gradient, hessian, n, damping, step):
-            damping = max(4.0 * damping, 1e-2 * diagonal)
-        size, reach = 0.0, 0.0
+        while not nd_step(gradient, hessian, precision, damping, factor, step):
+            damping = max(4.0 * damping, 1e-2)
+        size, reach, distance, slope = 0.0, 0.0, 0.0, 0.0
         for i in range(n):
             trial[i] = h[i] + step[i]
             size = max(size, abs(step[i]))
             reach = max(reach, abs(h[i]))
+            distance = max(distance, abs(trial[i] - best[i]))
+            slope -= gradient[i] * step[i]
+        short = damping == 0.0 and size <= 0.3 * (1.0 + reach)
+        if short and (distance <= 0.01 * (1.0 + reach) or value - 2.5 * slope > lowest):
+            return np.inf
         new = nd_objective(trial, w, precision, ctx)
         if new <= value + 1e-15 * abs(value):
             for i in range(n):
                 h[i] = trial[i]
             value = new
-            if size <= 1e-13 * (1.0 + reach):
+            # the next step would be of the order of the square of this one
+            if size <= 1e-8 * (1.0 + reach) or (damping == 0.0 and size <= 1e-7 * (1.0 + reach)):
                 break
-            damping = 0.25 * damping if damping > 1e-3 * diagonal else 0.0
+            damping = 0.25 * damping if damping > 1e-3 else 0.0
         else:
             if size <= 1e-10 * (1.0 + reach):
                 break
-            damping = max(4.0 * damping, 1e-2 * diagonal)
+            damping = max(4.0 * damping, 1e-2)
     return value
 
 
@@ -111,8 +120,7 @@ def proximal_sums(
     starts = np.empty((sizes[2], n))
     x, w, z = np.empty(dim), np.empty(n), np.empty(len(sources))
     h, best = np.empty(n), np.empty(n)
-    gradient, hessian = np.empty(n), np.empty((n, n))
-    step, trial = np.empty(n), np.empty(n)
+    gradient, hessian, work = np.empty(n), np.empty((n, n)), np.empty((n + 2, n))
     sums[:] = 0.0
     magnitudes[:] = 0.0
     for k in range(len(weights)):
@@ -125,18 +133,17 @@ def proximal_sums(
         for i in range(len(sources)):
             z[i] = x[sources[i]]
         nd_context(z, c, ctx)
-        h[:] = 0.0
-        lowest = nd_minimise(h, w, precision, ctx, gradient, hessian, step, trial)
-        best[:] = h
+        best[:] = np.inf
+        lowest = np.inf
         if not local:
             nd_starts(w, ctx, starts)
-            for s in range(-1, sizes[2]):
-                for i in range(n):
-                    h[i] = w[i] if s < 0 else starts[s, i]
-                value = nd_minimise(h, w, precision, ctx, gradient, hessian, step, trial)
-                if value < lowest:
-                    lowest = value
-                    best[:] = h
+        for s in range(1 if local else sizes[2] + 2):
+            for i in range(n):
+                h[i] = 0.0 if local or s == 1 else w[i] if s == 0 else starts[s - 2, i]
+            value = nd_minimise(h, w, precision, ctx, best, lowest, gradient, hessian, work)
+            if value < lowest:
+                lowest = value
+                best[:] = h
         nd_integrands(w, best, ctx, out)
         for i in range(sizes[1]):
             sums[i] += weights[k] * out[i]

@@ -1,4 +1,4 @@
-"""Fixed node rules, and scrambled Sobol sets with an error bar: the independent route."""
+"""Fixed node rules, and scrambled Sobol sets with an error bar: any dimension."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from numerics.quadrature.moments import Moments
 from numerics.quadrature.nodes import NodeRule, SobolRule, sobol_normal
 from numerics.quadrature.threads import pool, workers
 
+BLOCK = 2**11  # nodes for one task
+SCRAMBLES = 8
+COARSEST, FINEST = 12, 16  # binary logarithm of the points of a scramble
+COARSE = 4e-4  # the accuracy asked from which on the coarsest sets serve
+FINEST_TARGET = COARSE * 2.0 ** (COARSEST - FINEST)
+
 
 def at_nodes(sums, rule: NodeRule) -> Moments:
     """One fixed rule. Its error is unknown, and reported as infinite."""
@@ -17,35 +23,36 @@ def at_nodes(sums, rule: NodeRule) -> Moments:
 
 
 def sobol(sums, dimension: int, rule: SobolRule) -> Moments:
-    """Mean over independent scrambles; the error is the 99 % confidence bound of that mean."""
-    weight = np.full(2**rule.log2_points, 0.5**rule.log2_points)
+    """Mean over independent scrambles; the error is the 99 % confidence bound of that mean.
 
-    def one(k):
-        return sums(sobol_normal(dimension, rule.log2_points, rule.seed + k), weight)
-
-    results = list(pool(workers()).map(one, range(rule.scrambles)))
-    values = np.array([r[0] for r in results])
-    magnitudes = np.mean([r[1] for r in results], axis=0)
-    spread = values.std(axis=0, ddof=1) / np.sqrt(rule.scrambles)
-    factor = stdtrit(rule.scrambles - 1, 0.995)
-    points = rule.scrambles * len(weight)
-    return Moments(values.mean(axis=0), factor * spread, magnitudes, points)
-
-
-def sobol_to(
-    sums, dimension: int, target: float, *, most: int = 17, always: int | None = None
-) -> Moments:
-    """Enlarge the sets until the error bar meets ``target`` (relative to the magnitudes).
-
-    That of the first ``always`` moments decides.
+    Blocks of nodes are dealt to threads and added in a fixed order: same bits for any number of
+    threads.
     """
-    result = None
-    for log2_points in range(10, most + 1, 1):
-        result = sobol(sums, dimension, SobolRule(log2_points, scrambles=16))
-        decisive = slice(always)
-        judged = Moments(result.values[decisive], result.errors[decisive],
-                         result.magnitudes[decisive], result.points)  # fmt: skip
-        if not judged.relative_error > target:
-            break
-    assert result is not None
-    return result
+    size = 2**rule.log2_points
+    blocks = max(1, size // BLOCK)
+    weight = np.full(size // blocks, 1.0 / size)
+    threads = pool(workers())
+    values, magnitudes = [], []
+    for k in range(rule.scrambles):
+        nodes = sobol_normal(dimension, rule.log2_points, rule.seed + k)
+        parts = list(threads.map(lambda part: sums(part, weight), np.split(nodes, blocks)))
+        values.append(np.sum([p[0] for p in parts], axis=0))
+        magnitudes.append(np.sum([p[1] for p in parts], axis=0))
+    spread = np.std(values, axis=0, ddof=1) / np.sqrt(rule.scrambles)
+    error = stdtrit(rule.scrambles - 1, 0.995) * spread
+    mean, size_of_terms = np.mean(values, axis=0), np.mean(magnitudes, axis=0)
+    # equal replicates say nothing about rounding
+    error = np.maximum(error, 1e-14 * size_of_terms)
+    return Moments(mean, error, size_of_terms, rule.scrambles * size)
+
+
+def sobol_for(sums, dimension: int, target: float) -> Moments:
+    """Sets whose size depends on ``target`` alone, so that the sums are functions of the state.
+
+    They double where ``target`` halves, up to 2**16 points in each of 8 scrambles; the error says
+    what they reach, which is less than was asked: differences between states at equal nodes, which
+    a solver needs, are far more accurate than the values.
+    """
+    finer = int(np.ceil(np.log2(COARSE / target)))
+    log2_points = min(max(COARSEST + finer, COARSEST), FINEST)
+    return sobol(sums, dimension, SobolRule(log2_points, SCRAMBLES))

@@ -38,6 +38,8 @@ class Solution:
     status : Status
     steps, evaluations : int
         Solver steps, integrand evaluations of the final evaluation.
+    reached : float
+        Relative error of the expectations: the accuracy that could have been asked for.
     jacobian : array
         Of the residual, good enough to start a solve nearby.
     """
@@ -60,6 +62,7 @@ class Solution:
     steps: int
     evaluations: int
     unresolved: float = 0.0
+    reached: float = math.nan
     settings: dict[str, object] = field(default_factory=dict)
     jacobian: np.ndarray | None = field(default=None, repr=False, compare=False)
 
@@ -70,7 +73,11 @@ class Solution:
 
     @property
     def message(self) -> str:
-        return self.status.message(residual=self.residual, steps=self.steps)
+        numbers: dict[str, object] = {"residual": self.residual, "steps": self.steps}
+        if self.status is Status.ACCURACY_NOT_REACHED:
+            asked = self.settings.get("accuracy", math.nan)
+            numbers |= {"accuracy asked": asked, "reached": self.reached}
+        return self.status.message(**numbers)
 
     def __getitem__(self, name: str) -> float:
         for source in (self.state, self.observables, self.params):
@@ -198,6 +205,7 @@ def make_solution(
         steps=steps,
         evaluations=evaluation.evaluations,
         unresolved=evaluation.unresolved,
+        reached=evaluation.relative_error,
         settings=settings,
         jacobian=jacobian,
     )
@@ -228,14 +236,15 @@ def _state_errors(problem, x, params, bound, jacobian, scale) -> np.ndarray:
 
 def diagnosed(problem, x, params, errors) -> tuple[dict[str, float], dict[str, float]]:
     """Diagnostics of a model at a state, with the effect of the state's errors."""
-    values, own = problem.diagnostics(x, params, DIAGNOSTIC)
+    level = max(DIAGNOSTIC, 16 * getattr(problem, "finest", 0.0))
+    values, own = problem.diagnostics(x, params, level)
     if np.max(errors / problem.scale(x, params), initial=0.0) < 0.1 * DIAGNOSTIC:
         return values, own
     for i, error in enumerate(errors):
         moved = x.copy()
         moved[i] += error
         known = np.isfinite(error) and problem.in_domain(moved, params)
-        there = problem.diagnostics(moved, params, DIAGNOSTIC)[0] if known else {}
+        there = problem.diagnostics(moved, params, level)[0] if known else {}
         own = {k: e + abs(there.get(k, np.inf) - values[k]) for k, e in own.items()}
     return values, own
 

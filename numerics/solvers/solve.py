@@ -235,6 +235,7 @@ def _helped(problem, x, values, accuracy, settings, callback, failed: NewtonStat
 def _finish(problem, state, values, accuracy, goal, status, method, refine) -> Solution:
     """Evaluate with errors; take finer rules, and a few more steps, until they are small enough."""
     rule, spent = accuracy, 0
+    finest = max(FINEST, getattr(problem, "finest", 0.0))
     evaluation = problem.evaluate(state.x, values, rule)
     jacobian = state.jacobian
     if jacobian is None or (state.lent and refine):
@@ -245,7 +246,7 @@ def _finish(problem, state, values, accuracy, goal, status, method, refine) -> S
         if (fine and size <= goal) or spent >= 12 or not np.isfinite(size):
             break
         if not fine and size <= max(goal, 0.1 * evaluation.relative_error):
-            if not refine or rule < max(FINEST, 3e-3 * accuracy):
+            if not refine or rule < max(finest, 3e-3 * accuracy):
                 break
             rule *= 0.1
         else:

@@ -49,7 +49,7 @@ def write_module(system: SaddlePointSystem, kernels: Mapping[str, Sequence[str]]
     controls = [*system.unknowns, *(p.symbol for p in system.parameters), *system.conjugates]
     names = {x: f"c[{i}]" for i, x in enumerate(controls)}
     parts = [HEADER.format(name=system.name), HELPERS]
-    described = []
+    described, changing = [], {*system.unknowns, *system.conjugates}
     for k, group in enumerate(groups):
         kind = group.kind(system.model.plan)
         text, sizes = _WRITERS[kind](group, system, names)
@@ -63,6 +63,7 @@ def write_module(system: SaddlePointSystem, kernels: Mapping[str, Sequence[str]]
         parts.append(_suffixed(measure + text + kernel, f"_{k}"))
         late = bool(group.free_symbols & set(system.conjugates))
         described.append({"kind": kind, "counts": group.counts, **sizes, "late": late,
+                          "constant": not group.free_symbols & changing,
                           "variables": [str(x) for x in group.variables]})  # fmt: skip
     parts += _assembly(system, moments, names)
     parts += _derivatives(system, slopes, names)

@@ -11,6 +11,7 @@ tokens L, student rank r and teacher rank t.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -151,7 +152,7 @@ def attention(
         reductions=[_with_fixed(r, fixed) for r in reductions if _allowed(r, fixed)],
         branches=_branches(op),
         scales=spoken(layer.scales()),
-        starts={b: spoken(s) for b, s in _starts(op, sigma, ridge).items()},
+        starts={b: spoken(s) for b, s in _starts(op, gram, sigma, ridge).items()},
         mirrors=[list(spoken(dict.fromkeys(op.every(k, hats=False), 1))) for k in ("m", "theta")],
         plan=_plan(op, equal),
         transition={
@@ -275,41 +276,94 @@ def _isotropic(op: OrderParameters, antipodal: bool) -> Ansatz:
 
 
 def _branches(op: OrderParameters) -> dict[str, Ansatz]:
-    teacher = Symmetry("teacher sign", {z: -z for z in op.sources})
-    both = Symmetry(
-        "sign of student and teacher",
-        {x: -x for x in (*op.fields, *op.minimisers, *op.sources)},
-    )
-    no_m = {x: sp.S.Zero for x in op.every("m")}
-    no_theta = {x: sp.S.Zero for x in op.every("theta")}
+    """Families told apart by the reflections that leave them.
+
+    A rotation of the student's columns (and of the teacher's) changes nothing, so that each family
+    is an orbit: a state of it has the positions in one column, and the teacher's directions in one
+    column each.
+    """
+    r, t = op.rank, op.teacher_rank
+    every = range(max(r, t))
     m, theta = op.every("m", hats=False), op.every("theta", hats=False)
-    return {
-        "positional": Ansatz("positional", no_theta, [teacher],
+    teacher = [_flip(op, (), [j]) for j in range(t)]
+    both = [_flip(op, [i], [i]) for i in every]
+    rest = [_flip(op, [i], ()) for i in range(1, r)]
+    found = {
+        "positional": Ansatz("positional", _odd(op, [*teacher, *rest]), [*teacher, *rest],
                              description="overlap with the positions only", nonzero=m),
-        "semantic": Ansatz("semantic", no_m, [both],
+        "semantic": Ansatz("semantic", _odd(op, both), both,
                            description="overlap with the teacher only", nonzero=theta),
-        "agnostic": Ansatz("agnostic", {**no_m, **no_theta}, [teacher, both],
+        "agnostic": Ansatz("agnostic", _odd(op, [*teacher, *both]), [*teacher, *both],
                            description="no overlap"),
-        "mixed": Ansatz("mixed", {}, description="both overlaps", nonzero=(*m, *theta)),
+        "mixed": Ansatz("mixed", _odd(op, both[1:]), both[1:],
+                        description="both overlaps, the positions in the first column",
+                        nonzero=(*m, *theta)),
     }  # fmt: skip
+    if r > t:
+        apart = [*both[: r - 1], *both[r:]]
+        found["separate"] = Ansatz(
+            "separate", _odd(op, apart), apart,
+            description="the positions in the last column, the teacher in others",
+            nonzero=(*m, *theta),
+        )  # fmt: skip
+    return {k: _alive(a) for k, a in found.items()}
 
 
-def _starts(op: OrderParameters, sigma, ridge) -> dict[str, dict[sp.Symbol, sp.Expr]]:
+def _alive(ansatz: Ansatz) -> Ansatz:
+    """Without those among the characteristic order parameters that vanish."""
+    nonzero = [x for x in ansatz.nonzero if x not in ansatz.substitution]
+    return dataclasses.replace(ansatz, nonzero=nonzero)
+
+
+def _flip(op: OrderParameters, columns: Sequence[int], directions: Sequence[int]) -> Symmetry:
+    """Sign change of columns of the student and of directions of the teacher."""
+    r, t = op.rank, op.teacher_rank
+    student = [v[k * r + i] for v in (op.fields, op.minimisers) for k in range(op.tokens)
+               for i in columns if i < r]  # fmt: skip
+    source = [op.sources[k * t + j] for k in range(op.tokens) for j in directions if j < t]
+    words = ["student"] * bool(student) + ["teacher"] * bool(source)
+    where = f" {(*columns, *directions)[0] + 1}" if max(r, t) > 1 else ""
+    return Symmetry(f"sign of {' and '.join(words)}{where}", {x: -x for x in (*student, *source)})
+
+
+def _odd(op: OrderParameters, flips: Sequence[Symmetry]) -> dict[sp.Symbol, sp.Expr]:
+    """Order parameters (and conjugates) that change sign under one of ``flips``."""
+    vanish = {}
+    for flip in flips:
+        sign = [[-1 if x in flip.mapping else 1 for x in v[:n]]
+                for v, n in ((op.fields, op.rank), (op.sources, op.teacher_rank))]  # fmt: skip
+        pairs = {"q": (0, 0), "V": (0, 0), "theta": (0, 1)}
+        for kind, hat in itertools.product(op.kinds, ("", "hat")):
+            for matrix in [*op.matrices[kind + hat], op.shared(kind, hat)]:
+                for i, j in itertools.product(*map(range, matrix.shape)):
+                    a, b = pairs.get(kind, (0, None))
+                    if sign[a][i] * (1 if b is None else sign[b][j]) < 0:
+                        vanish[matrix[i, j]] = sp.S.Zero
+    return vanish
+
+
+def _starts(op: OrderParameters, gram, sigma, ridge) -> dict[str, dict[sp.Symbol, sp.Expr]]:
     """Typical magnitudes on each branch, scaled with sigma."""
     size = {"q": sigma**2 / 4, "V": 12 + 0 * ridge, "m": sp.Rational(1, 4), "theta": sigma**2 / 2}
     size["semantic q"] = 2 * sigma**2 / 5
+    r, t = op.rank, op.teacher_rank
+    # overlap of each token's position with the difference of the first two
+    along = [(gram[k, 0] - gram[k, 1]) / 2 for k in range(op.tokens)]
 
-    def start(m: int, theta: int):
+    def start(column: int | None, theta: int):
         values = {}
         for kind in ("q", "V", "m", "theta"):
-            factor = {"m": m, "theta": theta}.get(kind, 1)
             value = size["semantic q"] if kind == "q" and theta else size[kind]
-            for x in op.every(kind, hats=False):
-                values[x] = factor * value * op.orientation(x)
+            for k, matrix in [*enumerate(op.matrices[kind]), (0, op.shared(kind))]:
+                for i, j in itertools.product(*map(range, matrix.shape)):
+                    factor = {"m": along[k] if i == column else 0,
+                              "theta": theta * (i == j)}.get(kind, int(i == j))  # fmt: skip
+                    values[matrix[i, j]] = factor * value
         return values
 
-    return {"positional": start(1, 0), "semantic": start(0, 1), "agnostic": start(0, 0),
-            "mixed": start(1, 1)}  # fmt: skip
+    found = {"positional": start(0, 0), "semantic": start(None, 1), "agnostic": start(None, 0),
+             "mixed": start(0, 1)}  # fmt: skip
+    return found | ({"separate": start(r - 1, 1)} if r > t else {})
 
 
 def _plan(op: OrderParameters, equal: bool):
