@@ -13,6 +13,9 @@ from numerics.quadrature.nodes import NodeRule, SobolRule
 from theory.errors import DomainError
 
 DEFAULT_ACCURACY = 1e-7
+# The grid of the plane rule moves with the state, those of the lines do not: where little accuracy
+# is asked, smooth dependence matters more to continuation than the value.
+PLANE = 3e-5
 NEEDED, SLOPES, ALL = range(3)  # moments that are always needed, of the Jacobian too, all
 
 
@@ -149,7 +152,7 @@ class Integrator:
         kernels, always = planar.Kernels(self.module, *sizes, f"_{k}"), group["counts"][NEEDED]
         # integrands with derivatives of the proximal point are singular where it folds
         found = None
-        if count <= group["counts"][SLOPES]:
+        if count <= group["counts"][SLOPES] and target < PLANE:
             # those of the Jacobian weigh the tails more
             sharper = target if count == always else 0.05 * target
             found = plane.integrate(kernels, spec, c, sharper, estimate, always)

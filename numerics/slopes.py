@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from numerics.differences import central, step_for
+from numerics.differences import LOOSE, central, step_for
 from numerics.integrator import SLOPES
 
 if TYPE_CHECKING:
     from numerics.problem import Problem
-
-FINE = 1e-5  # accuracy of differences of conjugates: rules move with the state
 
 
 def update_slopes(problem: Problem, x, params, accuracy: float | None) -> np.ndarray | None:
@@ -35,7 +33,7 @@ def update_slopes(problem: Problem, x, params, accuracy: float | None) -> np.nda
         return None
     c = problem.controls(x, params)
     moments = problem.integrator.moments(c, accuracy, estimate=False, extent=SLOPES)
-    loose = accuracy if problem.integrator.smooth else max(accuracy or 0.0, FINE)
+    loose = accuracy if problem.integrator.smooth else max(accuracy or 0.0, LOOSE)
     sizes = problem.scale(x, params)
     by_unknown = {j: _conjugate_slopes(problem, c, j, sizes[j], loose)
                   for j in dict.fromkeys(j for _, j in module.MISSING)}  # fmt: skip
