@@ -228,7 +228,7 @@ def test_plane_at_the_transition(kernels, c):
     assert np.allclose(new, c[:4], rtol=1e-6, atol=1e-10)  # the digits of the states
     assert energy == pytest.approx(0.0027232656, rel=2e-8)
     assert found.values[6] == pytest.approx(1.0, abs=1e-9)
-    assert found.relative_error <= 2e-8
+    assert found.relative_error <= 1e-7
 
 
 @pytest.mark.parametrize("c", [SEMANTIC, POSITIONAL])
