@@ -12,6 +12,7 @@ import numpy as np
 
 from numerics.protocol import ProblemLike, equation_scale
 from numerics.solvers.derivatives import state_jacobian
+from theory.errors import DomainError
 
 
 def deflated(
@@ -45,7 +46,7 @@ def deflated(
             break
         try:
             move = -np.linalg.solve(state_jacobian(problem, x, params, accuracy), residual)
-        except np.linalg.LinAlgError:
+        except (np.linalg.LinAlgError, DomainError):  # a difference may step over the edge
             return None
         # log-derivative of the deflation operator along the step
         pull = 0.0
