@@ -27,7 +27,7 @@ def kernel_sources() -> dict[str, tuple[str, ...]]:
     """Text of the integration kernels, to be included in generated modules."""
     folder = resources.files("numerics.kernels")
     files = {
-        "planar": ("minima", "envelope", "fold", "plane", "lines"),
+        "planar": ("minima", "envelope", "lens", "fold", "plane", "lines"),
         "proximal": ("proximal",),
         "smooth": ("smooth",),
     }

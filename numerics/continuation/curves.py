@@ -337,9 +337,9 @@ def _locate(equations, a: CurvePoint, b: CurvePoint, function, kind: str) -> Spe
             raise FloatingPointError
         return make_point(equations, found, a.tangent)
 
-    try:
-        from scipy.optimize import brentq  # slow to import
+    from scipy.optimize import brentq  # slow to import
 
+    try:
         place = brentq(lambda s: function(at(s).y), 0.0, 1.0, xtol=1e-13, rtol=1e-14)
         point = at(place)
         near = [at(min(max(place + s, 0.0), 1.0)) for s in (1e-4, -1e-4)]

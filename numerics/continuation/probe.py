@@ -138,10 +138,10 @@ class Probe:
                 raise FloatingPointError
             return result
 
+        from scipy.optimize import brentq  # slow to import
+
         try:
             tolerance = 1e-10 if self.equations.exact else 1e-3
-            from scipy.optimize import brentq  # slow to import
-
             return Root(test, brentq(value, 0.0, 1.0, xtol=tolerance, rtol=1e-12), index)
         except (FloatingPointError, ValueError):
             return self._bisected(here, new, test, index, function)

@@ -26,8 +26,8 @@ from numerics.kernels.envelope import (
     spacing,
     tabulate,
 )
-from numerics.kernels.fold import opening
 from numerics.kernels.interface import context, derivatives, loss, moments
+from numerics.kernels.lens import opening
 from numerics.kernels.minima import minimise
 
 

@@ -11,7 +11,6 @@ import math
 import numpy as np
 from numba import njit
 
-from numerics.kernels.fold import JUMP, explained, lens
 from numerics.kernels.interface import (
     context,
     derivatives,
@@ -20,6 +19,7 @@ from numerics.kernels.interface import (
     of_features,
     slopes_of_features,
 )
+from numerics.kernels.lens import JUMP, explained, lens
 
 CELL = 4  # points along each side of the cells that are kept or dropped as a whole
 LINES = 8  # across half of a lens, to tell which points belong to it
@@ -96,7 +96,7 @@ def out_of_reach(grid, i, j, reach):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def plane_sums(first, last, zus, zvs, zweights, reaches, field, response, us, steps, half, table,
-               look, c, n_context, n_moments, sums, sizes, checks):  # fmt: skip
+               c, n_context, n_moments, sums, sizes, checks):  # fmt: skip
     """Rows ``first:last`` of the sums, one row for each pair of sources.
 
     Parameters
@@ -110,8 +110,6 @@ def plane_sums(first, last, zus, zvs, zweights, reaches, field, response, us, st
     us, steps, half, table
         Grid of proximal points ``(us[i], steps[i] (j - half))`` and their features
         (`plane_features`); the spacing of ``us`` is even.
-    look : bool
-        Whether folded points are to be told apart.
     sums : (rows, 3, moments) array, filled with the sums over all points, over those of even i
         (twice), and over those of even j (twice)
     sizes : (rows, moments) array, filled with sums of magnitudes
@@ -154,7 +152,7 @@ def plane_sums(first, last, zus, zvs, zweights, reaches, field, response, us, st
                     weight = norm * steps[p] * det * math.exp(-0.5 * t)
                     checks[row, 0] += weight
                     checks[row, 2] += 1.0
-                    if det < 0.0 and look:
+                    if det < 0.0:
                         if not looked:
                             limit = abs(middle) + reach * field[3]
                             edge, count = lens(limit, LINES, cusp, Va, Vb, ctx, jumps)

@@ -184,7 +184,7 @@ def whole_plane(kernels: Kernels, spec: Specification, c, rule: Rule, found) -> 
 
     def part(first, last):
         kernels.plane_sums(first, last, zu, zv, weights, reaches, spec.field, spec.response, us,
-                           steps, half, table, True, c, kernels.context, kernels.moments, sums,
+                           steps, half, table, c, kernels.context, kernels.moments, sums,
                            sizes, checks)  # fmt: skip
 
     in_ranges(part, n)

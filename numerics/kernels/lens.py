@@ -1,0 +1,276 @@
+"""Jumps of the proximal point across zero: the lens of points that they pass over.
+
+For an even loss a jump opens at H = 0 where ``det d(a, b)/d(u, v) < 0``. On the lines b = const it
+leads from (uL, vL) to (uR, vR), two minima of equal energy (Maxwell), and the points between are
+passed over: a smooth body that closes in two cusps at +-b*, where the two minima become one.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from numerics.kernels.envelope import maxwell, settle
+from numerics.kernels.interface import derivatives
+from numerics.kernels.minima import minimise
+
+JUMP = 11  # numbers that describe one jump
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def opening(b, Va, Vb, ctx):
+    """da/du at u = 0: negative where the proximal point jumps across zero."""
+    _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(0.0, b, ctx)
+    return 1.0 + Va * (l_uu - l_uv * l_uv / (1.0 / Vb + l_vv))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def tangent(u, v, rise, Va, Vb, ctx):
+    """d(u, v)/db of one side of a jump, where the field changes by ``Va rise`` db."""
+    _l, l_u, l_v, l_uu, l_uv, l_vv = derivatives(u, v, ctx)
+    h_uu, h_vv = 1.0 / Va + l_uu, 1.0 / Vb + l_vv
+    det = h_uu * h_vv - l_uv * l_uv
+    return (h_vv * rise - l_uv / Vb) / det, (h_uu / Vb - l_uv * rise) / det
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def put(jump, b, a, uL, vL, uR, vR, Va, Vb, ctx):
+    """Fill a row of jumps: b, a, uL, vL, uR, vR, and the derivatives of a, uL, ... by b."""
+    rise = -(vR - vL) / (Vb * (uR - uL))
+    jump[0], jump[1], jump[2], jump[3], jump[4], jump[5] = b, a, uL, vL, uR, vR
+    jump[6] = Va * rise
+    jump[7], jump[8] = tangent(uL, vL, rise, Va, Vb, ctx)
+    jump[9], jump[10] = tangent(uR, vR, rise, Va, Vb, ctx)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def take(jump, other):
+    """Copy a row of jumps (slices compile for seconds)."""
+    for i in range(JUMP):
+        other[i] = jump[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def follow(jump, b, Va, Vb, ctx, found):
+    """The jump on the line b, from one on a line nearby; whether there is one."""
+    s = b - jump[0]
+    a, uL, vL, uR, vR, status = maxwell(
+        jump[1] + s * jump[6],
+        b,
+        jump[2] + s * jump[7],
+        jump[3] + s * jump[8],
+        jump[4] + s * jump[9],
+        jump[5] + s * jump[10],
+        Va,
+        Vb,
+        ctx,
+    )
+    if status != 1 or not uR > uL:
+        return False
+    put(found, b, a, uL, vL, uR, vR, Va, Vb, ctx)
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def advance(jump, b, Va, Vb, ctx, found):
+    """`follow` in as many steps as it takes."""
+    if follow(jump, b, Va, Vb, ctx, found):
+        return True
+    reached = np.empty(JUMP)
+    take(jump, reached)
+    step = 0.5 * (b - jump[0])
+    for _ in range(30):
+        step = min(step, b - reached[0])
+        if not follow(reached, reached[0] + step, Va, Vb, ctx, reached):
+            step *= 0.5
+        elif reached[0] >= b:
+            take(reached, found)
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def central(Va, Vb, ctx, jump):
+    """The jump at a = b = 0, between mirror images; whether there is one."""
+    u, v, _value = minimise(0.0, 0.0, 0.5, 0.0, Va, Vb, 1e-12, ctx)
+    if abs(u) < 1e-9:
+        return False
+    if u < 0.0:
+        u, v = -u, -v
+    put(jump, 0.0, 0.0, -u, -v, u, v, Va, Vb, ctx)
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def close(limit, cusp, Va, Vb, ctx, jumps):
+    """b at the cusp that ends the lens; negative where it is not closed.
+
+    The square of the jump's width vanishes linearly at a cusp, and ``cusp`` becomes a first guess.
+    Otherwise ``-b`` of the last jump found: that at ``limit``, or the last before another minimum
+    comes in between. ``jumps[0]`` is the jump at b = 0.
+    """
+    cusp[1] = 0.0
+    last, trial = np.empty(JUMP), np.empty(JUMP)
+    take(jumps[0], last)
+    wide = (last[4] - last[2]) * (last[4] - last[2])
+    width = wide
+    step = limit / 6.0
+    for _ in range(100):
+        b = min(last[0] + step, limit)
+        found = follow(last, b, Va, Vb, ctx, trial)
+        new = (trial[4] - trial[2]) * (trial[4] - trial[2])
+        if not found or new > 4.0 * width:
+            step *= 0.4
+            if step < 1e-6 * limit:
+                return -last[0]
+            continue
+        if b >= limit:
+            return -limit
+        slope = (width - new) / (b - last[0])
+        end = b + new / slope if slope > 0.0 else np.inf
+        width = new
+        take(trial, last)
+        if end < limit and width < 0.03 * wide:
+            cusp[0], cusp[1] = 0.5 * (trial[2] + trial[4]), end
+            cusp[2] = 0.5 * (trial[3] + trial[5])
+            return end
+        step = min(2.0 * step, 0.7 * (end - b))
+    return -last[0]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def opening_at(u, b, v, Va, Vb, ctx):
+    """da/du along the line b at u, with v(u) started at v: (da/du, v, a)."""
+    v, l_u, _tilt, curvature, regular = settle(u, v, b, Vb, 0.3, 1e-11, ctx)
+    return 1.0 + Va * curvature if regular else np.nan, v, u + Va * l_u
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def polish(cusp, limit, Va, Vb, ctx):
+    """Newton for the cusp, ``da/du = d2a/du2 = 0``; whether it has converged below ``limit``.
+
+    ``cusp`` holds u, b, v, and on return also half the width of the jump in units of
+    ``sqrt(b* - b)`` and the drift du/db of its middle.
+    """
+    h = 2e-3
+    u, b, v = cusp[0], cusp[1], cusp[2]
+    for _ in range(12):
+        mid, v, _a = opening_at(u, b, v, Va, Vb, ctx)
+        right, _v, _a = opening_at(u + h, b, v, Va, Vb, ctx)
+        left, _v, _a = opening_at(u - h, b, v, Va, Vb, ctx)
+        above, _v, _a = opening_at(u, b + h, v, Va, Vb, ctx)
+        below, _v, _a = opening_at(u, b - h, v, Va, Vb, ctx)
+        pp, _v, _a = opening_at(u + h, b + h, v, Va, Vb, ctx)
+        mp, _v, _a = opening_at(u - h, b + h, v, Va, Vb, ctx)
+        pm, _v, _a = opening_at(u + h, b - h, v, Va, Vb, ctx)
+        mm, _v, _a = opening_at(u - h, b - h, v, Va, Vb, ctx)
+        r_u, r_b = (right - left) / (2 * h), (above - below) / (2 * h)
+        r_uu, r_ub = (right - 2 * mid + left) / (h * h), (pp - mp - pm + mm) / (4 * h * h)
+        det = r_u * r_ub - r_b * r_uu
+        du, db = -(r_ub * mid - r_b * r_u) / det, -(r_u * r_u - r_uu * mid) / det
+        if not (abs(du) < 0.3 and abs(db) < 0.3):
+            return False
+        u, b = u + du, b + db
+        if abs(du) + abs(db) < 1e-6:
+            cusp[0], cusp[1], cusp[2] = u, b, v
+            ratio = 6.0 * r_b / r_uu
+            cusp[3], cusp[4] = math.sqrt(max(ratio, 0.0)), -r_ub / r_uu
+            return ratio > 0.0 and 0.0 < b < limit
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
+    """Jumps at ``b = b* sin((k + 1/2) pi / 2 lines)``, followed from the cusp inwards.
+
+    Both sides are one analytic function of the angle, extrapolated from one line to the next.
+    False where ``cusp`` leads to none below ``limit``, or a jump is lost.
+    """
+    if not polish(cusp, limit, Va, Vb, ctx):
+        return False
+    step = 0.5 * math.pi / lines
+    for k in range(lines - 1, -1, -1):
+        b = cusp[1] * math.sin((k + 0.5) * step)
+        jump = jumps[k]
+        if k > lines - 3:
+            middle = cusp[0] + cusp[4] * (b - cusp[1])
+            half = cusp[3] * math.sqrt(cusp[1] - b)
+            uL, vL, uR, vR = middle - half, cusp[2], middle + half, cusp[2]
+        elif k == lines - 3:
+            p, q = jumps[k + 1], jumps[k + 2]
+            uL, vL = 2.0 * p[2] - q[2], 2.0 * p[3] - q[3]
+            uR, vR = 2.0 * p[4] - q[4], 2.0 * p[5] - q[5]
+        else:
+            p, q, s = jumps[k + 1], jumps[k + 2], jumps[k + 3]
+            uL, vL = 3.0 * (p[2] - q[2]) + s[2], 3.0 * (p[3] - q[3]) + s[3]
+            uR, vR = 3.0 * (p[4] - q[4]) + s[4], 3.0 * (p[5] - q[5]) + s[5]
+        # near the cusp minima are flat, and the field must fit them
+        _r, vL, aL = opening_at(uL, b, vL, Va, Vb, ctx)
+        _r, vR, aR = opening_at(uR, b, vR, Va, Vb, ctx)
+        a = 0.5 * (aL + aR)
+        a, uL, vL, uR, vR, status = maxwell(a, b, uL, vL, uR, vR, Va, Vb, ctx)
+        if status != 1 or not uR > uL:
+            return False
+        put(jump, b, a, uL, vL, uR, vR, Va, Vb, ctx)
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def outwards(edge, closed, lines, Va, Vb, ctx, jumps):
+    """Jumps on lines from b = 0 (``jumps[0]``) to ``edge``; the number of those found."""
+    for k in range(lines):
+        share = math.sin((k + 0.5) * 0.5 * math.pi / lines) if closed else (k + 0.5) / lines
+        if not advance(jumps[max(k - 1, 0)], edge * share, Va, Vb, ctx, jumps[k]):
+            return k
+    return lines
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def lens(limit, lines, cusp, Va, Vb, ctx, jumps):
+    """Jumps on ``lines`` lines of the half b > 0: where the lens ends, and the number of jumps.
+
+    The end is b* at its cusp, the lines at ``b* sin((k + 1/2) pi / 2 lines)``; ``-b`` where it is
+    followed to b only, the lines at ``b (k + 1/2) / lines``; zero if nothing jumps at b = 0.
+
+    Parameters
+    ----------
+    cusp : (5,) array
+        See `polish`; the cusp of a lens nearby, if ``cusp[1] > 0``.
+    jumps : (lines + 1, JUMP) array
+        Filled; see `put`.
+    """
+    if not opening(0.0, Va, Vb, ctx) < 0.0:
+        return 0.0, 0
+    if cusp[1] > 0.0 and from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
+        return cusp[1], lines
+    cusp[1] = 0.0
+    if not central(Va, Vb, ctx, jumps[0]):
+        return 0.0, 0
+    if outwards(limit, False, lines, Va, Vb, ctx, jumps) == lines:
+        return -limit, lines
+    central(Va, Vb, ctx, jumps[0])
+    edge = close(limit, cusp, Va, Vb, ctx, jumps)
+    if edge > 0.0 and from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
+        return cusp[1], lines
+    cusp[1] = 0.0
+    central(Va, Vb, ctx, jumps[0])
+    return edge, outwards(abs(edge), edge > 0.0, lines, Va, Vb, ctx, jumps)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def explained(u, b, edge, jumps, count):
+    """Whether the point u on the line b is one that a jump of the lens passes over."""
+    if count < 2:
+        return False
+    if b < 0.0:
+        u, b = -u, -b
+    slack = 0.05 * (jumps[0, 4] - jumps[0, 2]) + 0.01
+    if b > abs(edge) * 1.02 + slack:
+        return False
+    k = 0
+    while k < count - 2 and jumps[k + 1, 0] < b:
+        k += 1
+    s = min((b - jumps[k, 0]) / (jumps[k + 1, 0] - jumps[k, 0]), 1.0)
+    left = jumps[k, 2] + s * (jumps[k + 1, 2] - jumps[k, 2])
+    right = jumps[k, 4] + s * (jumps[k + 1, 4] - jumps[k, 4])
+    return left - slack < u < right + slack
