@@ -14,7 +14,9 @@ from numerics.kernels.envelope import maxwell, settle
 from numerics.kernels.interface import derivatives
 from numerics.kernels.minima import minimise
 
-JUMP = 11  # numbers that describe one jump
+JUMP = 13  # numbers that describe one jump: see `put`, and the weights of its line
+
+DENSE = 0.12  # strength of the concentration of lines around a bend, in units of the half lens
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -181,7 +183,7 @@ def polish(cusp, limit, Va, Vb, ctx):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
-    """Jumps at ``b = b* sin((k + 1/2) pi / 2 lines)``, followed from the cusp inwards.
+    """Jumps at ``b = b* sin(k pi / 2 lines)``, k < lines, followed from the cusp inwards.
 
     Both sides are one analytic function of the angle, extrapolated from one line to the next.
     False where ``cusp`` leads to none below ``limit``, or a jump is lost.
@@ -190,7 +192,7 @@ def from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
         return False
     step = 0.5 * math.pi / lines
     for k in range(lines - 1, -1, -1):
-        b = cusp[1] * math.sin((k + 0.5) * step)
+        b = cusp[1] * math.sin(k * step)
         jump = jumps[k]
         if k > lines - 3:
             middle = cusp[0] + cusp[4] * (b - cusp[1])
@@ -212,49 +214,173 @@ def from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
         if status != 1 or not uR > uL:
             return False
         put(jump, b, a, uL, vL, uR, vR, Va, Vb, ctx)
+        # a periodic function of the angle
+        jump[11] = step * cusp[1] * math.cos(k * step) * (1.0 if k > 0 else 0.5)
+        jump[12] = 2.0 * jump[11] if k % 2 == 0 else 0.0
     return True
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def outwards(edge, closed, lines, Va, Vb, ctx, jumps):
-    """Jumps on lines from b = 0 (``jumps[0]``) to ``edge``; the number of those found."""
-    for k in range(lines):
-        share = math.sin((k + 0.5) * 0.5 * math.pi / lines) if closed else (k + 0.5) / lines
-        if not advance(jumps[max(k - 1, 0)], edge * share, Va, Vb, ctx, jumps[k]):
-            return k
-    return lines
+def levelness(jump):
+    """Inverse of the steeper of the slopes of both sides of a jump."""
+    slope = max(math.hypot(jump[7], jump[8]), math.hypot(jump[9], jump[10]))
+    return 1.0 / max(slope, 1e-9)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def lens(limit, lines, cusp, Va, Vb, ctx, jumps):
-    """Jumps on ``lines`` lines of the half b > 0: where the lens ends, and the number of jumps.
+def branch_point(jumps, count, Va, Vb, ctx, near):
+    """Where a side of the jump changes fastest, and how near a branch point is in the complex b.
 
-    The end is b* at its cusp, the lines at ``b* sin((k + 1/2) pi / 2 lines)``; ``-b`` where it is
-    followed to b only, the lines at ``b (k + 1/2) / lines``; zero if nothing jumps at b = 0.
+    Close to where one of two equal minima is about to split, the side follows the root of
+    ``x^3 + p x = q (b - place)``: the inverse of its slope is a parabola about the place, whose
+    roots lie at 1.5 times the distance of the branch points.
+    """
+    steepest = 1
+    for k in range(2, count - 1):
+        if levelness(jumps[k]) < levelness(jumps[steepest]):
+            steepest = k
+    place, width = 0.0, math.inf
+    for turn in range(5):
+        middle = jumps[steepest] if turn == 0 else near[1]
+        left = jumps[steepest - 1] if turn == 0 else near[0]
+        right = jumps[steepest + 1] if turn == 0 else near[2]
+        x, y = left[0] - middle[0], right[0] - middle[0]
+        base = levelness(middle)
+        p, q = (levelness(left) - base) / x, (levelness(right) - base) / y
+        curvature = (q - p) / (y - x)
+        slope = p - curvature * x
+        least = base - 0.25 * slope * slope / curvature
+        shift = -0.5 * slope / curvature
+        if not (curvature > 0.0 and x < shift < y):
+            return place, width
+        place = middle[0] + shift
+        width = math.sqrt(max(least, 0.01 * base) / curvature) / 1.5
+        if turn > 0 and width > 0.4 * (y - x):
+            return place, width
+        gap = min(width, 0.5 * (y - x))
+        for k in range(3):
+            if not advance(jumps[steepest - 1], place + (k - 1) * gap, Va, Vb, ctx, near[k]):
+                return place, width
+    return place, width
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def stretched(b, place, width, dense):
+    """A coordinate along b that moves faster within ``width`` of ``+-place``."""
+    return b + dense * (math.asinh((b - place) / width) + math.asinh((b + place) / width))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def weigh_lines(lines, jumps):
+    """Clenshaw-Curtis weights of lines at ``sin(k pi / 2 lines)``, and those of every other line.
+
+    For the half of [-1, 1]; the middle line has a half of its weight.
+    """
+    for part in range(2):
+        m = lines >> part
+        for k in range(m + 1):
+            total = 1.0
+            for i in range(1, m + 1):
+                share = (2.0 if i < m else 1.0) / (4.0 * i * i - 1.0)
+                total -= share * math.cos((i * (m - k)) % (2 * m) * (math.pi / m))
+            jumps[k << part, 11 + part] = total / m * (0.5 if k in (0, m) else 1.0)
+    for k in range(1, lines, 2):
+        jumps[k, 12] = 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def outwards(far, lines, place, width, dense, Va, Vb, ctx, jumps):
+    """Jumps on ``lines + 1`` lines from b = 0 (``jumps[0]``) to ``far``; whether all are found.
+
+    The lines are at ``Y sin(k pi / 2 lines)`` in the coordinate `stretched`.
+    """
+    length = stretched(far, place, width, dense)
+    step = 0.5 * math.pi / lines
+    weigh_lines(lines, jumps)
+    b, w, every_other = 0.0, jumps[0, 11], jumps[0, 12]
+    for k in range(lines + 1):
+        target = length * math.sin(k * step)
+        low, high = b, far
+        b, rise = target / length * far, 0.0
+        for _ in range(60 if dense > 0.0 else 0):
+            off = stretched(b, place, width, dense) - target
+            rise = dense / math.hypot(b - place, width) + dense / math.hypot(b + place, width)
+            if off > 0.0:
+                high = b
+            else:
+                low = b
+            move = off / (1.0 + rise)
+            if abs(move) < 1e-14 * far:
+                break
+            b = b - move if low < b - move < high else 0.5 * (low + high)
+        w, every_other = jumps[k, 11], jumps[k, 12]
+        if k > 0 and not advance(jumps[k - 1], b, Va, Vb, ctx, jumps[k]):
+            return False
+        jumps[k, 11] = w * length / (1.0 + rise)
+        jumps[k, 12] = every_other * length / (1.0 + rise)
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def closing(jumps, count):
+    """Where the jump would close if the square of its width went on falling as at its end."""
+    last, other = jumps[count], jumps[count // 2]
+    new, old = last[4] - last[2], other[4] - other[2]
+    if new >= old:
+        return math.inf
+    return last[0] + new * new * (last[0] - other[0]) / (old * old - new * new)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def lens(far, lines, cusp, Va, Vb, ctx, jumps):
+    """Jumps on lines of the half b > 0: where the lens ends, and the number of lines.
+
+    The end is b* at its cusp, the lines at ``b* sin(k pi / 2 lines)``, k < lines. It is ``-b``
+    where the lens is followed to b only, ``far`` or the last before another minimum comes in
+    between; then the last line is there (`outwards`). Zero if nothing jumps at b = 0.
 
     Parameters
     ----------
+    far : float
+        Where the density has decayed.
+    lines : int
+        Even.
     cusp : (5,) array
         See `polish`; the cusp of a lens nearby, if ``cusp[1] > 0``.
-    jumps : (lines + 1, JUMP) array
-        Filled; see `put`.
+    jumps : (lines + 1 or more, JUMP) array
+        Filled; see `put`, and the weights of the lines and of every other line.
     """
-    if not opening(0.0, Va, Vb, ctx) < 0.0:
+    limit = 1.3 * far
+    if not opening(0.0, Va, Vb, ctx) < -1e-9:
         return 0.0, 0
     if cusp[1] > 0.0 and from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
         return cusp[1], lines
     cusp[1] = 0.0
     if not central(Va, Vb, ctx, jumps[0]):
         return 0.0, 0
-    if outwards(limit, False, lines, Va, Vb, ctx, jumps) == lines:
-        return -limit, lines
+    found = outwards(far, lines, 0.0, 1.0, 0.0, Va, Vb, ctx, jumps)
+    if not found or closing(jumps, lines) < limit:
+        central(Va, Vb, ctx, jumps[0])
+        edge = close(limit, cusp, Va, Vb, ctx, jumps)
+        if edge > 0.0 and from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
+            return cusp[1], lines
+        cusp[1] = 0.0
+        far = min(far, 0.985 * abs(edge))
+        central(Va, Vb, ctx, jumps[0])
+        found = outwards(far, lines, 0.0, 1.0, 0.0, Va, Vb, ctx, jumps)
+    if not found:
+        return 0.0, -1
+    near = np.empty((3, JUMP))
+    place, width = branch_point(jumps, lines + 1, Va, Vb, ctx, near)
+    dense = DENSE * far
+    if width > dense:
+        return -far, lines + 1
+    length = stretched(far, place, width, dense)
+    more = min(2 * int(math.ceil(0.5 * lines * length / far)), len(jumps) - 1)
     central(Va, Vb, ctx, jumps[0])
-    edge = close(limit, cusp, Va, Vb, ctx, jumps)
-    if edge > 0.0 and from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
-        return cusp[1], lines
-    cusp[1] = 0.0
-    central(Va, Vb, ctx, jumps[0])
-    return edge, outwards(abs(edge), edge > 0.0, lines, Va, Vb, ctx, jumps)
+    if not outwards(far, more, place, width, dense, Va, Vb, ctx, jumps):
+        return 0.0, -1
+    return -far, more + 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
+from numerics.kernels.fold import whitened
 from numerics.kernels.interface import (
     context,
     derivatives,
@@ -31,13 +32,6 @@ def plane_features(us, steps, half, table):
     for i in range(len(us)):
         for j in range(table.shape[1]):
             features(us[i], steps[i] * (j - half), table[i, j])
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def whitened(u, v, l_u, l_v, middle, centre, field, Va, Vb):
-    """Standard normal variables (xi, xi') whose fields have (u, v) as proximal point."""
-    x = (v + Vb * l_v - middle) / field[3]
-    return x, (u + Va * l_u - centre - field[7] * x) / field[8]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

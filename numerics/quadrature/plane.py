@@ -29,8 +29,8 @@ class Rule:
 
     Attributes
     ----------
-    reach : float
-        Radius of the ball of Gaussian variables.
+    reach, lens : float
+        Radius of the ball of Gaussian variables, and of that in which the lens is followed.
     digits : float
         Resolution of the grid of proximal points, in natural digits.
     zu, zv : float
@@ -44,6 +44,7 @@ class Rule:
     """
 
     reach: float
+    lens: float
     digits: float
     zu: float
     zv: float
@@ -59,6 +60,7 @@ def rule_for(target: float) -> Rule:
     digits = math.log(1.0 / min(max(target, 1e-13), 1e-2))
     return Rule(
         reach=math.sqrt(2.0 * digits + 22.0),
+        lens=math.sqrt(2.0 * digits + 9.0),
         digits=digits + 6.5,
         zu=4.9 / (digits + 2.5),
         zv=10.5 / (digits + 3.5),
@@ -201,21 +203,25 @@ def whole_plane(kernels: Kernels, spec: Specification, c, rule: Rule, found) -> 
 
 def fold(kernels: Kernels, spec: Specification, c, rule: Rule) -> Part:
     """The integral over proximal points that are passed over by a jump."""
-    zu, zv, weights, by_u, by_v = fold_sources(kernels, spec, c, rule)
-    n, count = len(zu), kernels.moments
+    columns, count = fold_sources(kernels, spec, c, rule), kernels.moments
+    away = (columns[0] / spec.deviation[0]) ** 2 + (columns[1] / spec.deviation[1]) ** 2
+    near = away < rule.lens**2 - 1.0
+    left = float(columns[2][~near].sum())
+    zu, zv, weights, by_u, by_v = (column[near] for column in columns)
+    away, n = away[near], len(zu)
     if n == 0:
         nothing = np.zeros(count)
-        return Part(nothing, nothing, {}, 0.0, 0)
-    away = (zu / spec.deviation[0]) ** 2 + (zv / spec.deviation[1]) ** 2
+        return Part(nothing, nothing, {}, 3.0 * left, 0)
     reaches = np.sqrt(np.maximum(rule.reach**2 - away, 0.0))
     # a row far out weighs little and needs fewer digits
     share = np.clip(1.0 - 0.8 * away / rule.reach**2, 0.25, 1.0)
+    fars = np.sqrt(rule.lens**2 - away)
     lines = 2 * np.ceil(0.5 * rule.lines * share).astype(np.int64)
     sums, sizes, checks = np.empty((n, 3, count)), np.empty((n, count)), np.empty((n, 2))
     nodes = clenshaw_curtis(rule.order)
 
     def part(first, last):
-        kernels.fold_sums(first, last, zu, zv, weights, reaches, lines, rule.panel / share,
+        kernels.fold_sums(first, last, zu, zv, weights, reaches, fars, lines, rule.panel / share,
                           spec.field, spec.response, *nodes, c, kernels.context, kernels.features,
                           count, sums, sizes, checks)  # fmt: skip
 
@@ -229,7 +235,8 @@ def fold(kernels: Kernels, spec: Specification, c, rule: Rule) -> Part:
     }
     points = int(lines.sum()) * (rule.order + 1)
     mass, lost = np.abs(checks).sum(axis=0)
-    return Part(total[0], sizes.sum(axis=0), defects, 3.0 * float(lost), points, float(mass))
+    lost = 3.0 * (float(lost) + left)
+    return Part(total[0], sizes.sum(axis=0), defects, lost, points, float(mass))
 
 
 def fold_sources(kernels: Kernels, spec: Specification, c, rule: Rule):
