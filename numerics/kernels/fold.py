@@ -21,6 +21,7 @@ from numerics.kernels.lens import JUMP, lens
 
 SAMPLES = 10  # segments of a chord whose paths are measured, and fewer of the way to its line
 SHORT = 3
+SLACK = 12.0  # of the squared radius of the lens, where its end is hard to reach
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -106,12 +107,12 @@ def beyond(b, mean, sd):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def cap_sums(jump, middle, centre, norm, field, reach, wide, x, w, half, Va, Vb, tab, ctx, out,
+def cap_sums(jump, middle, centre, norm, field, reach, wide, x, half, Va, Vb, tab, ctx, out,
              path_a, path_b, starts, ends, n_moments, total, sizes):  # fmt: skip
     """Add what lies between the last chord, which bends back, and its line; the mass of it.
 
     All points of the line ``b = const`` through both sides, ``v = v(u)``, are where the density has
-    decayed; fields of the chord are not.
+    decayed; fields of the chord are not. So little is left that the rule of half the order serves.
     """
     mass = 0.0
     uL, vL, uR, vR = jump[2], jump[3], jump[4], jump[5]
@@ -120,11 +121,18 @@ def cap_sums(jump, middle, centre, norm, field, reach, wide, x, w, half, Va, Vb,
     for i in range(SAMPLES):
         length += math.hypot((path_a[i + 1] - path_a[i]) / field[8],
                              (path_b[i + 1] - path_b[i]) / field[3])  # fmt: skip
-    pieces = min(int(length / wide) + 1, 24)
+    pieces, reached = min(int(length / wide) + 1, 24), False
+    for side in range(2):
+        panels = chord_panels(path_a, path_b, 1.0 - 2.0 * side, middle, centre, field, reach, wide,
+                              starts, ends)  # fmt: skip
+        reached = reached or panels > 0
+    if not reached:
+        return mass
     v_line = vL
     short_a, short_b = np.empty(SHORT + 1), np.empty(SHORT + 1)
-    for i in range(pieces * len(x)):
-        p, q = i // len(x), i % len(x)
+    nodes = len(x) // 2 + 1
+    for i in range(pieces * nodes):
+        p, q = i // nodes, 2 * (i % nodes)
         s = (p + x[q]) / pieces
         u, v = uL + s * (uR - uL), vL + s * (vR - vL)
         _l, _u, l_v, _uu, _uv, _vv = derivatives(u, v, ctx)
@@ -139,12 +147,14 @@ def cap_sums(jump, middle, centre, norm, field, reach, wide, x, w, half, Va, Vb,
             sign = 1.0 - 2.0 * side
             panels = chord_panels(short_a, short_b, sign, middle, centre, field, reach, wide,
                                   starts, ends)  # fmt: skip
-            for j in range(panels * len(x)):
-                n, r = j // len(x), j % len(x)
+            for j in range(panels * nodes):
+                n, r = j // nodes, 2 * (j % nodes)
                 share = (ends[n] - starts[n]) / pieces
                 y = v + (starts[n] + (ends[n] - starts[n]) * x[r]) * (v_line - v)
                 weight = (
                     norm
+                    * half[q]
+                    * half[r]
                     * share
                     * (uR - uL)
                     * (v_line - v)
@@ -152,13 +162,12 @@ def cap_sums(jump, middle, centre, norm, field, reach, wide, x, w, half, Va, Vb,
                 )
                 if weight == 0.0:
                     continue
-                mass += weight * w[q] * w[r]
+                mass += weight
                 for m in range(n_moments):
                     term = weight * out[m]
-                    total[0, m] += w[q] * w[r] * term
-                    total[1, m] += w[q] * w[r] * term
-                    total[2, m] += half[q] * half[r] * term
-                    sizes[m] += abs(w[q] * w[r] * term)
+                    for part in range(3):
+                        total[part, m] += term
+                    sizes[m] += abs(term)
     return mass
 
 
@@ -200,7 +209,8 @@ def fold_sums(first, last, zus, zvs, zweights, reaches, fars, lines, wide, field
         middle = field[0] + field[1] * zu + field[2] * zv
         centre = field[4] + field[5] * zu + field[6] * zv
         far = abs(middle) + fars[row] * field[3]
-        edge, count = lens(far, lines[row], cusp, Va, Vb, ctx, jumps)
+        enough = abs(middle) + math.sqrt(max(fars[row] * fars[row] - SLACK, 0.0)) * field[3]
+        edge, count = lens(far, enough, lines[row], cusp, Va, Vb, ctx, jumps)
         if count == 0:
             continue
         if edge <= 0.0:
@@ -235,7 +245,7 @@ def fold_sums(first, last, zus, zvs, zweights, reaches, fars, lines, wide, field
                         sizes[row, m] += abs(line * w[q] * term)
         if edge < 0.0:
             checks[row, 0] += cap_sums(
-                jumps[count - 1], middle, centre, norm, field, reaches[row], wide[row], x, w, half,
+                jumps[count - 1], middle, centre, norm, field, reaches[row], wide[row], x, half,
                 Va, Vb, tab, ctx, out, path_a, path_b, starts, ends, n_moments, total, sizes[row],
             )  # fmt: skip
         for m in range(n_moments):

@@ -81,13 +81,15 @@ def advance(jump, b, Va, Vb, ctx, found):
     reached = np.empty(JUMP)
     take(jump, reached)
     step = 0.5 * (b - jump[0])
-    for _ in range(30):
+    for _ in range(50):
         step = min(step, b - reached[0])
         if not follow(reached, reached[0] + step, Va, Vb, ctx, reached):
-            step *= 0.5
+            step *= 0.4
         elif reached[0] >= b:
             take(reached, found)
             return True
+        else:
+            step *= 1.5
     return False
 
 
@@ -154,7 +156,7 @@ def polish(cusp, limit, Va, Vb, ctx):
     ``cusp`` holds u, b, v, and on return also half the width of the jump in units of
     ``sqrt(b* - b)`` and the drift du/db of its middle.
     """
-    h = 2e-3
+    h = 5e-4
     u, b, v = cusp[0], cusp[1], cusp[2]
     for _ in range(12):
         mid, v, _a = opening_at(u, b, v, Va, Vb, ctx)
@@ -322,17 +324,20 @@ def outwards(far, lines, place, width, dense, Va, Vb, ctx, jumps):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def closing(jumps, count):
-    """Where the jump would close if the square of its width went on falling as at its end."""
-    last, other = jumps[count], jumps[count // 2]
-    new, old = last[4] - last[2], other[4] - other[2]
-    if new >= old:
-        return math.inf
-    return last[0] + new * new * (last[0] - other[0]) / (old * old - new * new)
+def closing(jumps, count, limit):
+    """Whether the square of the jump's width falls so that it would vanish before the next line."""
+    for k in range(1, count + 1):
+        before, here = jumps[k - 1], jumps[k]
+        old, new = before[4] - before[2], here[4] - here[2]
+        ahead = here[0] + 1.5 * (jumps[k + 1, 0] - here[0]) if k < count else limit
+        fall = (old * old - new * new) / (here[0] - before[0])
+        if new * new < fall * (ahead - here[0]):
+            return True
+    return False
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def lens(far, lines, cusp, Va, Vb, ctx, jumps):
+def lens(far, enough, lines, cusp, Va, Vb, ctx, jumps):
     """Jumps on lines of the half b > 0: where the lens ends, and the number of lines.
 
     The end is b* at its cusp, the lines at ``b* sin(k pi / 2 lines)``, k < lines. It is ``-b``
@@ -341,8 +346,9 @@ def lens(far, lines, cusp, Va, Vb, ctx, jumps):
 
     Parameters
     ----------
-    far : float
-        Where the density has decayed.
+    far, enough : float
+        Where the density has decayed, and where it has decayed so far that the lens may end at a
+        place that many lines would be needed to go past.
     lines : int
         Even.
     cusp : (5,) array
@@ -359,13 +365,14 @@ def lens(far, lines, cusp, Va, Vb, ctx, jumps):
     if not central(Va, Vb, ctx, jumps[0]):
         return 0.0, 0
     found = outwards(far, lines, 0.0, 1.0, 0.0, Va, Vb, ctx, jumps)
-    if not found or closing(jumps, lines) < limit:
+    if not found or closing(jumps, lines, limit):
         central(Va, Vb, ctx, jumps[0])
         edge = close(limit, cusp, Va, Vb, ctx, jumps)
         if edge > 0.0 and from_cusp(cusp, limit, lines, Va, Vb, ctx, jumps):
             return cusp[1], lines
         cusp[1] = 0.0
-        far = min(far, 0.985 * abs(edge))
+        if not found:  # or else it was a neck
+            far = min(far, 0.985 * abs(edge))
         central(Va, Vb, ctx, jumps[0])
         found = outwards(far, lines, 0.0, 1.0, 0.0, Va, Vb, ctx, jumps)
     if not found:
@@ -375,12 +382,20 @@ def lens(far, lines, cusp, Va, Vb, ctx, jumps):
     dense = DENSE * far
     if width > dense:
         return -far, lines + 1
+    if 0.97 * place > enough:
+        far = 0.97 * place
+        central(Va, Vb, ctx, jumps[0])
+        if outwards(far, lines, 0.0, 1.0, 0.0, Va, Vb, ctx, jumps):
+            return -far, lines + 1
+        return 0.0, -1
     length = stretched(far, place, width, dense)
     more = min(2 * int(math.ceil(0.5 * lines * length / far)), len(jumps) - 1)
     central(Va, Vb, ctx, jumps[0])
-    if not outwards(far, more, place, width, dense, Va, Vb, ctx, jumps):
-        return 0.0, -1
-    return -far, more + 1
+    if outwards(far, more, place, width, dense, Va, Vb, ctx, jumps):
+        return -far, more + 1
+    central(Va, Vb, ctx, jumps[0])
+    outwards(far, lines, 0.0, 1.0, 0.0, Va, Vb, ctx, jumps)
+    return -far, lines + 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
