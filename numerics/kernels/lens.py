@@ -302,9 +302,9 @@ def outwards(far, lines, place, width, dense, Va, Vb, ctx, jumps):
     b, w, every_other = 0.0, jumps[0, 11], jumps[0, 12]
     for k in range(lines + 1):
         target = length * math.sin(k * step)
-        low, high = b, far
-        b, rise = target / length * far, 0.0
-        for _ in range(60 if dense > 0.0 else 0):
+        low, high, last = b, far, far
+        b, rise = max(target / length * far, b), 0.0
+        for _ in range(80 if dense > 0.0 else 0):
             off = stretched(b, place, width, dense) - target
             rise = dense / math.hypot(b - place, width) + dense / math.hypot(b + place, width)
             if off > 0.0:
@@ -314,7 +314,10 @@ def outwards(far, lines, place, width, dense, Va, Vb, ctx, jumps):
             move = off / (1.0 + rise)
             if abs(move) < 1e-14 * far:
                 break
-            b = b - move if low < b - move < high else 0.5 * (low + high)
+            # Newton's steps alone may run in circles around the bend
+            if not (low < b - move < high and abs(move) < 0.5 * last):
+                move = b - 0.5 * (low + high)
+            b, last = b - move, abs(move)
         w, every_other = jumps[k, 11], jumps[k, 12]
         if k > 0 and not advance(jumps[k - 1], b, Va, Vb, ctx, jumps[k]):
             return False
@@ -378,24 +381,25 @@ def lens(far, enough, lines, cusp, Va, Vb, ctx, jumps):
     if not found:
         return 0.0, -1
     near = np.empty((3, JUMP))
-    place, width = branch_point(jumps, lines + 1, Va, Vb, ctx, near)
-    dense = DENSE * far
-    if width > dense:
-        return -far, lines + 1
-    if 0.97 * place > enough:
-        far = 0.97 * place
+    dense, narrow, count = DENSE * far, DENSE * far, lines
+    for _ in range(4):
+        place, width = branch_point(jumps, count + 1, Va, Vb, ctx, near)
+        if not width < narrow:
+            break
         central(Va, Vb, ctx, jumps[0])
-        if outwards(far, lines, 0.0, 1.0, 0.0, Va, Vb, ctx, jumps):
+        if 0.97 * place > enough:
+            far = 0.97 * place
+            found = outwards(far, lines, 0.0, 1.0, 0.0, Va, Vb, ctx, jumps)
+            return (-far, lines + 1) if found else (0.0, -1)
+        # closer lines may show that it is nearer
+        narrow = 0.7 * width
+        length = stretched(far, place, width, dense)
+        count = min(2 * int(math.ceil(0.5 * lines * length / far)), len(jumps) - 1)
+        if not outwards(far, count, place, width, dense, Va, Vb, ctx, jumps):
+            central(Va, Vb, ctx, jumps[0])
+            outwards(far, lines, 0.0, 1.0, 0.0, Va, Vb, ctx, jumps)
             return -far, lines + 1
-        return 0.0, -1
-    length = stretched(far, place, width, dense)
-    more = min(2 * int(math.ceil(0.5 * lines * length / far)), len(jumps) - 1)
-    central(Va, Vb, ctx, jumps[0])
-    if outwards(far, more, place, width, dense, Va, Vb, ctx, jumps):
-        return -far, more + 1
-    central(Va, Vb, ctx, jumps[0])
-    outwards(far, lines, 0.0, 1.0, 0.0, Va, Vb, ctx, jumps)
-    return -far, lines + 1
+    return -far, count + 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
