@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import sys
+from dataclasses import replace
 from importlib import resources
 
 import numpy as np
@@ -273,6 +274,70 @@ def test_plane_declines_what_it_cannot_resolve(kernels):
     """Far too many points: the density is narrower by V sigma^2 in the proximal point."""
     c = (0.08, 0.0, 4e4, 0.1, 0.5, 0.3, 0.6, 0.6)
     assert plane.integrate(kernels, _spec(c), np.array(c), 1e-6, True, 7) is None
+
+
+# --- the lens: jumps of the proximal point -------------------------------------------------------
+
+
+def _jumps(kernels, c, zu, zv, far, lines=18):
+    """The module's lens at one pair of sources: where it ends, and a row for each jump."""
+    context, response = np.empty(kernels.context), _spec(c).response
+    kernels.fill_context(zu, zv, np.array(c), context)
+    rows = np.zeros((4 * lines + 1, 13))
+    edge, count = kernels.lens(far, far, lines, np.zeros(5), *response, context, rows)
+    return edge, rows[:count], context
+
+
+def _heights(kernels, c, a, b, u, v, context):
+    V, loss = c[2], np.vectorize(lambda x, y: kernels.loss(x, y, context))
+    return ((u - a) ** 2 + (v - b) ** 2) / (2 * V) + loss(u, v)
+
+
+@pytest.mark.parametrize(
+    ("c", "zu", "zv"),
+    [
+        (SEMANTIC, 0.9, 0.3),  # closes in a cusp
+        (POSITIONAL, 0.8, 0.2),
+        # three minima nearly equal: lines close to a branch point
+        (POSITIONAL, 1.825058, 0.157028),
+        (POSITIONAL, 1.860278, 0.355672),
+        (POSITIONAL, 1.902416, 0.329938),
+    ],
+)
+@pytest.mark.parametrize("lines", [18, 62, 78])
+def test_jumps_of_the_lens_are_equal_global_minima(kernels, c, zu, zv, lines):
+    far = 1.62
+    edge, jumps, context = _jumps(kernels, c, zu, zv, far, lines)
+    assert len(jumps) >= lines
+    assert np.all(np.diff(jumps[:, 0]) > 0) and jumps[-1, 0] <= abs(edge) <= far
+    u, v = np.meshgrid(np.linspace(-3, 3, 121), np.linspace(-3, 3, 121))
+    for b, a, left, v_left, right, v_right in jumps[:, :6]:
+        assert left < right
+        low = _heights(kernels, c, a, b, left, v_left, context)
+        assert _heights(kernels, c, a, b, right, v_right, context) == pytest.approx(low, abs=1e-12)
+        assert _heights(kernels, c, a, b, u, v, context).min() > low - 1e-12
+    if edge < 0:  # the lines' own rule integrates functions of b
+        moment = jumps[:, 11] @ np.cos(jumps[:, 0])
+        assert moment == pytest.approx(np.sin(-edge), rel=1e-5)
+
+
+@pytest.mark.parametrize("c", [SEMANTIC, POSITIONAL])
+@pytest.mark.parametrize("target", [1e-6, 1e-8, 1e-10])
+def test_a_lens_of_jumps_has_no_mass(kernels, c, target):
+    """Its sides have equal fields; so have the ends of a cap, where it is not followed further."""
+    part = plane.fold(kernels, _spec(c), np.array(c), plane.rule_for(target))
+    assert part.missing < 0.4 * target + 1e-10
+    assert part.lost < 0.3 * target
+    assert part.points > 1000
+
+
+def test_what_is_beyond_the_end_of_a_lens_is_counted(kernels):
+    rule, spec, c = plane.rule_for(1e-6), _spec(POSITIONAL), np.array(POSITIONAL)
+    whole = plane.fold(kernels, spec, c, rule)
+    part = plane.fold(kernels, spec, c, replace(rule, lens=0.6 * rule.lens))
+    magnitudes = _plane(kernels, POSITIONAL, 1e-6).magnitudes
+    assert whole.lost < 1e-8 < part.lost
+    assert np.all(np.abs(part.values - whole.values) <= plane.TAIL * part.lost * magnitudes)
 
 
 @pytest.mark.parametrize("n", [4, 8, 20])

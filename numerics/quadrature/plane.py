@@ -23,7 +23,7 @@ MOST_FEATURES = 150_000  # points of the grid; beyond, lines are cheaper
 ROUNDS = 4
 CERTIFIED = 0.05  # the accuracy to aim at, to the error that is certified then
 ALGEBRAIC = 2e-4  # what remains at least of a defect at half the spacing
-LEFT = 30.0  # errors of moments to that of the mass in the lens, which must vanish
+LEFT = 50.0  # errors of moments to that of the mass in the lens, which must vanish
 TAIL = 10.0  # moments over mass, far out, to those of the whole
 
 
@@ -300,7 +300,7 @@ def integrate(
         lost = TAIL * sum(p.lost for p in parts)
         values = parts[0].values - parts[1].values
         sizes = np.maximum(parts[0].sizes - parts[1].sizes, np.abs(values))
-        if not lost <= max(target, 1e-9):
+        if not lost <= 3.0 * max(target, 1e-9):
             return best
         if not estimate:
             return Moments(values, np.full(len(values), np.nan), sizes, points, lost)
