@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 import theory
+from numerics.kernels import kernel_sources
 from numerics.mirror import flippable
-from numerics.problem import Problem, kernel_sources
+from numerics.problem import Problem
 from numerics.protocol import ProblemLike
 from numerics.solvers import Solution, belongs, failure, solve
 from numerics.solvers.derivatives import LOOSE

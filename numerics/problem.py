@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from importlib import resources
 
 import numpy as np
 from sympy import sympify
@@ -20,21 +19,6 @@ from theory.derive import broken_requirement, check_values
 from theory.errors import AnsatzError, ParameterError
 from theory.free_energy import FreeEnergy
 from theory.system import SaddlePointSystem
-
-
-@functools.cache
-def kernel_sources() -> dict[str, tuple[str, ...]]:
-    """Text of the integration kernels, to be included in generated modules."""
-    folder = resources.files("numerics.kernels")
-    files = {
-        "planar": ("minima", "envelope", "lens", "fold", "plane", "lines"),
-        "proximal": ("proximal",),
-        "smooth": ("smooth",),
-    }
-    return {
-        kind: tuple((folder / f"{name}.py").read_text() for name in names)
-        for kind, names in files.items()
-    }
 
 
 class Problem:

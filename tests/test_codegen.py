@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import theory
-from numerics.problem import kernel_sources
+from numerics.kernels import kernel_sources
 from theory.codegen import write_module
 from theory.codegen.printer import KernelPrinter
 from theory.errors import DomainError

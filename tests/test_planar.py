@@ -113,7 +113,15 @@ def _included(name):
 def kernels(tmp_path_factory):
     path = tmp_path_factory.mktemp("planar") / "planar_by_hand.py"
     path.write_text(
-        "\n".join([HAND, *map(_included, ("minima", "envelope", "lens", "fold", "plane", "lines"))])
+        "\n".join(
+            [
+                HAND,
+                *map(
+                    _included,
+                    ("minima", "envelope", "jumps", "cusps", "lens", "fold", "plane", "lines"),
+                ),
+            ]
+        )
     )
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)

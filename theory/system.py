@@ -168,7 +168,8 @@ class SaddlePointSystem:
         -------
         numerics.problem.Problem
         """
-        from numerics.problem import Problem, kernel_sources
+        from numerics.kernels import kernel_sources
+        from numerics.problem import Problem
         from theory.codegen import write_module
 
         system = self if branch is None else self.branch(branch)

@@ -17,7 +17,8 @@ from numerics.kernels.interface import (
     moments_of_features,
     of_features,
 )
-from numerics.kernels.lens import JUMP, lens
+from numerics.kernels.jumps import JUMP
+from numerics.kernels.lens import lens
 
 SAMPLES = 10  # segments of a chord whose paths are measured, and fewer of the way to its line
 SHORT = 3

@@ -27,7 +27,7 @@ from numerics.kernels.envelope import (
     tabulate,
 )
 from numerics.kernels.interface import context, derivatives, loss, moments
-from numerics.kernels.lens import opening
+from numerics.kernels.jumps import opening
 from numerics.kernels.minima import minimise
 
 

@@ -20,7 +20,8 @@ from numerics.kernels.interface import (
     of_features,
     slopes_of_features,
 )
-from numerics.kernels.lens import JUMP, explained, lens
+from numerics.kernels.jumps import JUMP
+from numerics.kernels.lens import explained, lens
 
 CELL = 4  # points along each side of the cells that are kept or dropped as a whole
 LINES = 8  # across half of a lens, to tell which points belong to it
