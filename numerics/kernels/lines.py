@@ -124,7 +124,7 @@ def line(b, mean, sd, Va, Vb, x, w, reach, wide, nodes, n, ctx, weight, out, sum
         if not (okb and oke and begin < end):
             lost += normal_mass(max(aL, low), min(aR, high), mean, sd)
             continue
-        m = put_knot(knots, 0, begin, vb, b, Va, Vb, ctx)
+        m = put_knot(knots, np.int64(0), begin, vb, b, Va, Vb, ctx)
         slack = 1e-3 * min(end - begin, 0.03)
         for k in range(n):
             if begin + slack < nodes[0, k] < end - slack:
@@ -255,7 +255,10 @@ def line_sums(first, last, zus, zvs, zweights, field, response, bx, bw, gx, gw, 
         most = abs(middle) + reach * field[3]
         edges = 0
         if split:
-            edges = opening_roots(0.0, most / 8.0, 8, True, zu, zv, Va, Vb, c, n_context, roots)
+            # (a literal number would be compiled by itself)
+            samples = np.int64(8)
+            edges = opening_roots(0.0, most / samples, samples, split, zu, zv, Va, Vb, c,
+                                  n_context, roots)  # fmt: skip
         context(zu, zv, c, ctx)
         count = transverse(
             middle, centre, field, roots, edges, bx, bw, gx, gw, reach, Va, ctx, bs, weights

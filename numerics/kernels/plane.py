@@ -150,7 +150,9 @@ def plane_sums(first, last, zus, zvs, zweights, reaches, field, response, us, st
                     if det < 0.0:
                         if not looked:
                             limit = abs(middle) + reach * field[3]
-                            edge, count = lens(limit, limit, LINES, cusp, Va, Vb, ctx, jumps)
+                            edge, count = lens(
+                                limit, limit, len(jumps) - 1, cusp, Va, Vb, ctx, jumps
+                            )
                             looked = True
                         if not explained(u, v + Vb * l_v, edge, jumps, count):
                             checks[row, 1] -= weight
