@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from numerics.ahead import compile_together
 from numerics.branches import compiled
 from numerics.continuation import Branch, Settings, Transition, crossing, follow
 from theory.free_energy import FreeEnergy
@@ -47,8 +48,11 @@ def find_transition(
     problems = []
     for name in pair:
         if callback is not None:
-            callback({"stage": f"deriving and compiling {name} (the first time takes longer)"})
+            callback({"stage": f"deriving {name}"})
         problems.append(compiled(model, name, params, [parameter, *moving]))
+    if callback is not None:
+        callback({"stage": "compiling (the first time takes longer)"})
+    compile_together(problems, params if span is None else {parameter: span[0], **(params or {})})
     return crossing(
         problems[0], problems[1], params, parameter, span, accuracy=accuracy, callback=callback
     )

@@ -84,6 +84,7 @@ def solve(
     out: Out = None,
 ) -> int:
     """Solve the saddle-point equations for one branch at one set of parameters."""
+    from numerics.ahead import compile_together
     from numerics.branches import compiled, locate
     from numerics.cli.inputs import check_accuracy, check_branch, load_model
     from numerics.continuation.stability import growing
@@ -95,6 +96,7 @@ def solve(
     with output.Progress(quiet=json) as progress:
         progress({"stage": "deriving and compiling (the first time takes longer)"})
         problem = compiled(declared, branch, params)
+        compile_together([problem], params)
         progress({"stage": "solving"})
         solution = locate(problem, params, accuracy=accuracy, method=method, raise_on_failure=False)
         if not solution.status.usable:
