@@ -9,7 +9,8 @@ import pytest
 
 from numerics import ahead, solve
 from numerics.branches import compiled
-from theory.models import attention, curie_weiss
+from theory.models import attention
+from theory.models.curie_weiss import curie_weiss
 
 
 @pytest.fixture(scope="module")
